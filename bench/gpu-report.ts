@@ -1,5 +1,5 @@
 /**
- * @file `npm run gpu -- --models <folder>`: the checks of a GPU, which should take about ten minutes, and the figures for docs/gpu.md: what
+ * @file `npm run gpu -- --models <folder>`: checks a GPU, in about ten minutes, and prints the figures for docs/gpu.md: what
  * `doctor` finds (gradient, log-probs and samples on each provider against the CPU), the tests of the providers, `bench gpu`, and one step of
  * recipes/gazetteer on each device of `--devices` (by default all, the CPU included). A part that fails is reported, and the others still run; the
  * exit code is then 1. Needs no network.

@@ -150,7 +150,7 @@ export interface Controls {
 /** SHA-256 as lower-case hex. */
 export type Hash = (bytes: Uint8Array | string) => string;
 
-// ---------------------------------------------------------------- world
+// ---------------------------------------------------------------- tools, delegation, rewards
 
 /** What a tool may spend of its rollout's budget. */
 export interface CallBudget {
@@ -235,14 +235,14 @@ export interface VerdictContext {
 }
 
 /**
- * A recipe's rewards, bundled into functions. An exception is never a wrong answer: with a judge it is the judge's failure, otherwise an error in
- * the recipe (recipes/checked-rewards.ts).
+ * A recipe's rewards. They are bundled with the functions that score. An exception is never a wrong answer: with a judge it is the judge's
+ * failure, otherwise an error in the recipe (recipes/checked-rewards.ts).
  */
 export interface Rewards {
   /**
-   * The name of a judge that costs money or is not deterministic: 1 to 64 letters, digits, `_`, `.` or `-`. It is asked once per trajectory,
-   * and its verdicts are stored under this name. Absent: scoring is a deterministic program, nothing is stored, and it may run several
-   * times, even at once.
+   * The name of a judge that costs money or is not deterministic: 1 to 64 letters, digits, `_`, `.` or `-`. One verdict per trajectory is
+   * stored under this name; after a failure, the judge is asked again. Absent: scoring is a deterministic program, nothing is stored, and it
+   * may run several times, even at once.
    */
   readonly judge?: string;
   correct(question: Question, conversation: Conversation, context?: VerdictContext): Judgment | Promise<Judgment>;

@@ -1,6 +1,6 @@
 /**
- * @file Runs the rewards of a user's recipe in a thread, so that code that blocks (an endless loop, a regular expression that backtracks
- * for minutes) does not block the other runs or the store in the same process. The recipes of this repository run in-process.
+ * @file Runs the rewards of a user's recipe in a thread, so that code that blocks (an endless loop, a regular expression that backtracks for
+ * minutes) does not block the other runs or the store in the same process. The rewards of this repository's recipes run on the calling thread.
  *
  *     open ──OPEN_SECONDS──> the thread is terminated
  *     call ──judgment or error──> settled

@@ -1,8 +1,8 @@
 /**
  * @file What AWS lets a fleet's instances do: read their deployment's table; list its bucket, and read the objects of runs, base models and the
  * release; write records and objects of runs, and their logs; read their secrets; and terminate instances of their own group. Policies are made
- * before any run: they can name the agent of a version, but not the run; of a record, they can match the partition key, but not the sort key or
- * a value.
+ * before any run: in the key of a version, they can name the agent, while the run is a wildcard; of a record, they can match the partition key,
+ * but not the sort key or a value.
  */
 import type { FleetSettings } from "./fleet.ts";
 

@@ -86,7 +86,7 @@ function openEvents(client: EventBridgeClient, bucket: string): ObjectEvents {
   });
   return {
     redeliver: (keys) =>
-      translated(`send ${keys.length} events of '${bucket}' again`, async () => {
+      translated(`redeliver ${keys.length} object events of bucket '${bucket}'`, async () => {
         for (let i = 0; i < keys.length; i += MAX_EVENTS) {
           const command = new PutEventsCommand({ Entries: keys.slice(i, i + MAX_EVENTS).map(eventOf) });
           const { FailedEntryCount = 0, Entries = [] } = await client.send(command);

@@ -2,8 +2,8 @@
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 
 /**
- * Translates an error of the file system; any other is returned as it is. `path` is used if the error names none. `variable`: the environment
- * variable that sets the folder of the cache.
+ * Translates a system error (one with an `errno`), which callers get from the file system; any other is returned as it is. `path` is used if
+ * the error names none. `variable`: the environment variable that sets the folder of the cache.
  */
 export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE" | "MGRPO_CACHE"): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
@@ -12,7 +12,7 @@ export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE"
   if (/^(ENOSPC|EDQUOT)$/.test(code)) {
     return new MgrpoError(
       "disk-full",
-      `${at}: the disk is full (${code}): free some space, or set ${variable} to a folder on another disk`,
+      `${at}: the disk, or your quota on it, is full (${code}): free some space, or set ${variable} to a folder on another disk`,
       { cause: error },
     );
   }

@@ -1,7 +1,7 @@
-/** @file Addresses to listen on. The embedded cloud and the dashboard each listen on a single address, which their callers use. */
+/** @file Addresses to listen on. The embedded cloud and the dashboard each listen on a single address, which their clients use. */
 import { MgrpoError } from "../../core/errors.ts";
 
-/** As URLs write them. The last is `0.0.0.0` as an IPv4-mapped IPv6 address. */
+/** In the form to which `URL` normalizes them. The last is `0.0.0.0` as an IPv4-mapped IPv6 address. */
 const WILDCARD_ADDRESSES = ["0.0.0.0", "[::]", "[::ffff:0:0]"];
 
 export function refuseWildcardAddress(host: string): void {

@@ -173,6 +173,6 @@ function sharingFaults(
     const [here, there] = [agents[name], ownerSettings].map((agent) => JSON.stringify(Object(agent)[key]));
     return here === there
       ? []
-      : [[["agents", name, key], `differs from that of '${owner}', whose policy it has: remove it`]];
+      : [[["agents", name, key], `differs from that of '${owner}', whose policy it shares: remove it`]];
   });
 }

@@ -27,7 +27,7 @@ export function tensor(data: TensorArray, dims: readonly number[]): ort.Tensor {
 }
 
 /**
- * `external` weights belong to the session: they are memory-mapped from their files, and all sessions on a machine share those pages.
+ * The session maps `external` weights into memory from their files until its release; all sessions on a machine share those pages.
  * Outputs named in `onDevice` stay on the device.
  */
 export async function openGraphSession(

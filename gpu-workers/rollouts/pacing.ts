@@ -1,8 +1,8 @@
 /**
- * @file The pause before the next round of claiming, if that round may find more: the poll interval after a round that started attempts. Each
- * round that started none makes the pause a tenth longer, up to ten times the poll interval.
+ * @file The pause between two rounds of claiming. If the next round may find more to claim, it is the poll interval after a round that started
+ * attempts; each round that started none makes it a tenth longer, up to ten times the poll interval. Otherwise the caller passes a longer pause.
  *
- *     pause   unblocked by: its end, `wake` (an attempt ended), a change of the steps, the stop signal
+ *     pause   unblocked by: its end, `wake` (an attempt ended), a change of the open steps, the stop signal
  */
 import { withAnySignal } from "../../core/any-signal.ts";
 import type { RunSnapshot, StepWatch } from "../liveness/watch.ts";
@@ -17,7 +17,7 @@ export class Pacing {
     this.#seconds = pollSeconds;
   }
 
-  /** The pause before the next round, if that round may find more to claim. */
+  /** The length of the pause before a round that may find more to claim. */
   get seconds(): number {
     return this.#seconds;
   }
@@ -31,7 +31,7 @@ export class Pacing {
     this.#seconds = hasStarted ? this.#pollSeconds : Math.min(this.#seconds * 1.1, this.#pollSeconds * 10);
   }
 
-  /** @param hasMoved whether the steps have changed since the last round began. */
+  /** @param hasMoved whether the open steps have changed since the last round began. */
   async pause(
     watch: StepWatch,
     seconds: number,

@@ -1,6 +1,7 @@
 /**
- * @file Reads a file of traces, recognized by its content: OTLP JSON, as one document or one per line, or OpenAI messages, one conversation
- * per line. A file that is neither, is not UTF-8, or has a line that does not parse, is refused; the error gives the line.
+ * @file Reads a file of traces, recognized by its content: OTLP JSON, as one document or one per line, or OpenAI messages, one conversation per
+ * line. A file that is not UTF-8 is refused, as is one with a line that does not parse or is neither; the error then gives the line. OTLP
+ * metrics are skipped.
  */
 import { constants, isUtf8 } from "node:buffer";
 import * as z from "zod";

@@ -39,7 +39,7 @@ const flat: [string, readonly Point[]][] = [
   ["growth within the tolerance", hour((minute) => 100 + 0.1 * minute)],
   ["a decline", hour((minute) => 200 - minute)],
   ["a sawtooth, like that of a garbage-collected heap", hour((minute) => 100 + 10 * (minute % 7))],
-  ["two peaks at the end", hour((minute) => (minute > 58 ? 500 : 100))],
+  ["a series with two outliers at the end", hour((minute) => (minute > 58 ? 500 : 100))],
 ];
 test.each(flat)("%s is flat", (_what, points) => {
   expect(trendOf(points).verdict).toBe("flat");
@@ -50,7 +50,7 @@ const growing: [string, readonly Point[]][] = [
   ["a leak", hour((minute) => 100 + 0.25 * minute)],
   ["a rise from zero", hour((minute) => Math.max(0, minute - 45))],
   ["a sawtooth that climbs", hour((minute) => 100 + 10 * (minute % 7) + minute)],
-  ["a leak among peaks", hour((minute) => (minute % 9 === 0 ? 500 : 100 + 0.5 * minute))],
+  ["a leak among outliers", hour((minute) => (minute % 9 === 0 ? 500 : 100 + 0.5 * minute))],
 ];
 test.each(growing)("%s grows", (_what, points) => {
   expect(trendOf(points).verdict).toBe("grows");

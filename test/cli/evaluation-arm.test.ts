@@ -10,7 +10,7 @@ import { config } from "./records.ts";
 
 workHere();
 
-test("another arm than the run's is refused, since no team was trained with its settings", async () => {
+test("an arm other than the run's is refused, since no team was trained with its settings", async () => {
   const stored = { ...config, recipe: RELAY };
   const folder = createRunFolder(stored);
   mkdirSync(folder.checkpoints, { recursive: true });

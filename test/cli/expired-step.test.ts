@@ -90,7 +90,7 @@ test.each([
 test("once a step has finished, the refusal says how to keep the last version", async () => {
   const { store, run, address, wait } = await halted();
   const stepZero = await store.table.get(tableKeys.step(address.run, 0));
-  // Step 1 is refused because its groups have no GROUP records. It is sampled from versions 0, so it may be as old as the run.
+  // Step 1 is refused because its groups have no GROUP records. It is sampled from version 0 of each agent, so it may be as old as the run.
   await store.table.insert(tableKeys.step(address.run, 1), { ...stepZero, step: 1 });
   wait(CONVERSATION_DAYS);
   const resumed = resumeInStore(store, teamConfig(), { ...(await run()), step: 1 }, {});

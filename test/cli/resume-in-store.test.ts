@@ -1,6 +1,6 @@
 /**
  * @file Resuming a run in its store. A run whose budget is spent is refused before anything is written, a raised budget resumes it, and the same
- * raise again changes nothing. An edited config is refused. A run stays halted if an evaluation cannot be reopened. Fleets are reset.
+ * increase again changes nothing. An edited config is refused. A run stays halted if an evaluation cannot be reopened. Fleets are reset.
  */
 import { expect, test } from "vitest";
 import { refuseEdited, resumeInStore } from "../../cli/local/resume-in-store.ts";
@@ -55,7 +55,7 @@ test("a scheduled tick halts a run once its hours are spent; a raised budget res
   expect(await run()).toMatchObject({ status: "halted" });
 });
 
-test("a stopped run past its hours is refused, instead of started and halted at once", async () => {
+test("a stopped run that has spent its hours is refused, instead of started and halted at once", async () => {
   const { run, resume, later, store } = await started();
   await later(0);
   store.clock.storeTime = async () => 9 * HOUR;
@@ -107,7 +107,7 @@ test("if an evaluation cannot be reopened, the run stays halted and unlisted; on
   expect([(await run()).status, await listed()]).toEqual(["running", ["test"]]);
 });
 
-test("of two concurrent raises, one applies, and the other is refused", async () => {
+test("of two concurrent increases, one applies, and the other is refused", async () => {
   const { store, run, later } = await started();
   await later(3);
   const read = await run();
@@ -117,7 +117,7 @@ test("of two concurrent raises, one applies, and the other is refused", async ()
   expect([4, 5]).toContain((await run()).maxHours);
 });
 
-test("a budget raise whose response is lost applies once: the SDK's retry finds the limits already raised", async () => {
+test("a budget increase whose response is lost applies once: the SDK's retry finds the limits already raised", async () => {
   const { store, run, resume, later } = await started(teamConfig({ budget: { hours: 2 } }));
   await store.table.insert(tableKeys.toolSpending("test"), TOOLS_SPENT);
   await later(3);
@@ -146,7 +146,7 @@ test("a command repeated after an outage ends with the same budget, whether or n
   expect(await store.table.get(tableKeys.toolSpending("test"))).toMatchObject({ maxCalls: 14 });
 });
 
-test("a raise of one limit while another is spent changes nothing, and the error names the other's option", async () => {
+test("an increase of one limit while another is spent changes nothing, and the error names the other's option", async () => {
   const { store, run, later, resume } = await started(
     teamConfig({ budget: { hours: 2, usd: 5, usdPerWorkerHour: { "*": 0.01 } } }),
   );
@@ -197,7 +197,7 @@ test("resuming a finished run resets the fleet that it gave up on: evaluations m
   expect(await store.table.get(key)).toMatchObject({ capacityRequests: 0 });
 });
 
-test("a finished run past its hours needs a larger budget for its evaluations, and stays finished; once they are done, it needs none", async () => {
+test("a finished run that has spent its hours needs a larger budget for its evaluations, and stays finished; once they are done, it needs none", async () => {
   const { store, run, resume } = await started();
   await store.table.update(endRun("test", "finished"));
   store.clock.storeTime = async () => 9 * HOUR;
@@ -227,7 +227,7 @@ test("a finished run past its hours needs a larger budget for its evaluations, a
   expect(await run()).toMatchObject({ status: "finished", maxHours: 20 });
 });
 
-test("a raise of one budget does not resume a run that has spent another", async () => {
+test("an increase of one budget does not resume a run that has spent another", async () => {
   const { store, run, resume, later } = await started(
     teamConfig({ budget: { hours: 2, usd: 1, usdPerWorkerHour: { "*": 1 } } }),
   );

@@ -17,7 +17,7 @@ const train = (run: string, ...more: string[]) => [
 ];
 const reportOf = (cwd: string, run: string) => RunReport.parse(readReport(cwd, run));
 
-test("the report names one checkpoint for both agents, with each agent's share and training metrics", {
+test("the report names one checkpoint for both agents, with each agent's share of the loss and its training metrics", {
   timeout: TIMEOUT,
 }, async () => {
   const ended = await mgrpo(folder, ...train("one", ...set("agents.main.share=3")));
@@ -55,20 +55,22 @@ test("a finished run can be evaluated, asked and shown", { timeout: TIMEOUT }, a
   expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining("searcher") });
 });
 
-test("a run that is killed and resumed ends with the weights of an undisturbed run", { timeout: TIMEOUT }, async () => {
+test("a run that is killed and resumed ends with the weights of an uninterrupted run", {
+  timeout: TIMEOUT,
+}, async () => {
   const killed = await signaledAtStep("SIGKILL", folder, ...train("killed", ...set("agents.main.share=3")));
   expect(killed).toMatchObject({ code: null });
   expect(await mgrpo(folder, "resume", "killed")).toMatchObject({ code: 0 });
   expect(reportOf(folder, "killed").agents["main"]?.sha256).toBe(reportOf(folder, "one").agents["main"]?.sha256);
 });
 
-test("an agent's own settings of a shared policy are refused before anything starts", {
+test("a setting that differs from that of the policy's owner is refused before anything starts", {
   timeout: TIMEOUT,
 }, async () => {
   const refused = await mgrpo(folder, ...train("no", ...set("agents.searcher.model=models/searcher")));
   expect(refused.code).not.toBe(0);
   expect(refused.stderr).toMatch(
-    /agents\.searcher\.model: differs from that of 'main', whose policy it has: remove it/,
+    /agents\.searcher\.model: differs from that of 'main', whose policy it shares: remove it/,
   );
   expect(existsSync("runs/no")).toBe(false);
 });

@@ -52,7 +52,7 @@ test("events that EventBridge refuses, in a request that it accepts, are an erro
   await expect(events.redeliver(["a", "b"])).rejects.toMatchObject({
     code: "deployment-unreachable",
     message: expect.stringContaining(
-      "send 2 events of 'objects' again: the call to AWS failed (Error: EventBridge refused 1 of 2: too many)",
+      "redeliver 2 object events of bucket 'objects': the call to AWS failed (Error: EventBridge refused 1 of 2: too many)",
     ),
   });
 });

@@ -1,10 +1,11 @@
 /**
  * @file The sampler's graph: new tokens attend to the KV cache and to each other. Outputs are their keys and values, which the caller writes
- * into the cache, and the distribution after one token of each row. Prefill runs it with many tokens per row, decode with one.
+ * into the cache, and the distribution after one token of each sequence. Prefill runs it with many tokens per sequence, decode with one.
  *
  * `traceExtend` has the cache as an input and not as an output: the runtime cannot update an input in place, and the cache is too large to copy
- * on every run. A cache on the device is also an output (extend-on-device.ts).
- * Every query reads the whole cache width, and masked positions get a weight of exactly 0, so a sequence's bits depend on no other row.
+ * on every run. A cache on the device is also an output (extend-on-device.ts). Every query reads the whole cache width, and masked positions
+ * get a weight of exactly 0. With the products of row-product.ts, the bits of a sequence on the CPU then depend on no other sequence (exceptions:
+ * engine/README.md).
  */
 import * as tf from "@tensorflow/tfjs-core";
 import { EMBEDDING, headName } from "../../checkpoint/parameters.ts";
@@ -26,7 +27,8 @@ export const cacheNames = (layer: number) => ({
 
 /**
  * Inputs: tokens [B, T]; cos, sin [B, T, hd/2]; per layer keys [B, KV, hd, C] and values [B, KV, C, hd] for a cache width C;
- * mask [B, 1, 1, T, C + T], cache positions first; last [B], the row of B * T to predict from; inverseTemperature [B, 1]; weights.
+ * mask [B, 1, 1, T, C + T], cache positions first; last [B]: for each sequence, which of the B * T tokens to predict from;
+ * inverseTemperature [B, 1]; weights.
  * Outputs: per layer newKeys [B, KV, hd, T] and newValues [B, KV, T, hd]; probabilities [B, V].
  */
 export function traceExtend(shape: PolicyShape, options: LaneOptions): TracedGraph {
@@ -50,7 +52,7 @@ export function traceExtend(shape: PolicyShape, options: LaneOptions): TracedGra
   );
 }
 
-/** How a graph reads its KV cache and what it does with new rows. */
+/** How a graph reads its KV cache and what it does with the new keys and values. */
 export interface CacheAccess {
   /** keys [B, KV, hd, C] and values [B, KV, C, hd]. */
   cacheOf(layer: number): { readonly keys: tf.Tensor; readonly values: tf.Tensor };

@@ -1,5 +1,6 @@
 /**
- * @file Slots of a KV cache on the device. Copying or swapping slots only changes their order, which the next successful run applies.
+ * @file Slots of a KV cache on the device. Copying or swapping slots only changes which slot of the
+ * arrays each reads, which the next successful run applies.
  * Nothing is parked: on a device, recomputing a sequence is cheaper than copying its cache to the host.
  */
 import type { SlotStorage } from "./slot-decoder.ts";
@@ -18,7 +19,7 @@ export class DeviceSlotOrder implements SlotStorage {
     return this.#order;
   }
 
-  /** Call it after a run: its output has applied the order. A run that fails leaves the arrays as they were. */
+  /** Call it after each successful run, whose outputs have this order. A failed run leaves the arrays, and so the order, as they were. */
   resetOrder(): void {
     this.#order = this.#identity();
   }

@@ -1,7 +1,8 @@
 /**
  * @file The question sets. Training asks about permuted worlds, with look-ups of the training side of the split (split.ts); evaluation asks
- * with held-out look-ups. No two held-out questions have the same chain. There are three splits, in this order: `development` guides choices,
- * `test` is reported, both about the real world; `confirmation`, about worlds that nothing else uses, is for one comparison (docs/findings.md).
+ * with held-out look-ups. No two held-out questions have the same chain. These have three splits, in this order: `development` guides choices,
+ * `test` is reported, both about the real world; `confirmation`, about worlds that no other split uses, is for one comparison
+ * (docs/findings.md).
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";

@@ -1,8 +1,8 @@
 /**
- * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts,
- * with a split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. There are three splits, in this order:
- * `development` guides choices and is about a world of its own; `test` is reported, is about the real world, and nearly uses up its held-out
- * chains of kind `hop2`; `confirmation`, about worlds that nothing else uses, has been asked once (README.md).
+ * @file The question sets. What is asked comes from atlas and is split as there, by look-up; how it is asked comes from phrasings.ts, with a
+ * split of its own. Held-out questions consist only of held-out look-ups, in held-out phrasings. The held-out questions have three splits, in
+ * this order: `development` guides choices and is about a world of its own; `test` is reported, is about the real world, and nearly uses up its
+ * held-out chains of kind `hop2`; `confirmation`, about worlds that no other split uses, is for one comparison (README.md).
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";

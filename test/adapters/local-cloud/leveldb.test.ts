@@ -1,4 +1,4 @@
-/** @file The table's LevelDB: a query leaves no iterator open, since an open one keeps every file that it may read. */
+/** @file The table's LevelDB: a query leaves no iterator open, since LevelDB deletes no file that an open one may read. */
 import { ClassicLevel } from "classic-level";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openLocalStore } from "../../fakes/local-store.ts";

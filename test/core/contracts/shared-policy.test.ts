@@ -146,7 +146,7 @@ describe("is refused:", () => {
     ["engine", { slots: 8 }],
   ])("an agent with a different %s than its owner", (key, value) => {
     expect(faults({ main, searcher: { ...searcher, [key]: value }, finder })).toEqual([
-      `agents.searcher.${key}: differs from that of 'main', whose policy it has: remove it`,
+      `agents.searcher.${key}: differs from that of 'main', whose policy it shares: remove it`,
     ]);
   });
 

@@ -1,4 +1,7 @@
-/** @file Properties of the records, over generated histories: conversations that are continued, edited, retried, forked, lost and aborted. */
+/**
+ * @file Properties of what agents' sessions record, over generated histories: conversations are continued, edited and forked, requests are
+ * retried and aborted, and replies are lost.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type {
@@ -17,7 +20,7 @@ import { planOf, type RecordedSample, scriptedAgent, VERSIONS } from "./harness.
 const AGENTS = ["main", "searcher"] as const;
 type Agent = (typeof AGENTS)[number];
 
-/** Few words, so that replies to different requests are often the same. */
+/** Few replies, so that different requests often get the same one. */
 const REPLIES = [
   ...["yes", "no", " yes", "<think>a</think>yes", "<think>b</think>yes", "<answer>yes</answer>", "yes".repeat(30)],
   ...['<tool_call>{"name": "look", "arguments": {"a": 1}}</tool_call>', "<tool_call>nonsense</tool_call>"],
@@ -139,7 +142,7 @@ const sampleKey = (
   logProbs: unknown,
 ) => JSON.stringify([agent, version, prefix, tokens, logProbs]);
 
-/** Every action that was trained on was sampled: by this agent and version, after exactly these tokens, with these log-probs. */
+/** Every action of the trajectory was sampled: by this agent and version, after exactly these tokens, with these log-probs. */
 function expectSampled(
   { agent, version, tokens, actions, logProbs }: Trajectory,
   samples: Map<string, number>,

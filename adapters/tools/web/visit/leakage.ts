@@ -5,8 +5,8 @@
 import { toStreamSafe } from "../../../../core/conversation/stream-safe.ts";
 
 /**
- * The data sets of WebWalkerQA, GAIA and xbench, in the format of `addressOf`. Mirrors, APIs, forks and archives keep the name. `gaia` alone is also
- * a goddess and a space telescope, so it counts only on a data-set host.
+ * The datasets of WebWalkerQA, GAIA and xbench, in the format of `addressOf`. Mirrors, APIs, forks and archives keep the name. `gaia` alone is also
+ * a goddess and a space telescope, so it counts only on a dataset host.
  */
 const DATA_SETS = [
   /webwalkerqa/,
@@ -37,7 +37,7 @@ export interface LeakageGuard {
   readonly blocked: string[];
   /** Whether the address belongs to a known benchmark or is blocked by the settings. */
   isBlocked(url: URL): boolean;
-  /** Whether the text contains the question. */
+  /** Whether the text contains the question almost verbatim. False for a question of fewer than GRAM tokens. */
   leaksQuestion(text: string, question: string): boolean;
 }
 
@@ -107,7 +107,7 @@ const ENTITY = /&#(?:x([0-9a-f]{1,6})|(\d{1,7}));/gi;
 /** The predefined entities of XML except `&amp;`, which is replaced first, as it can begin any other one. */
 const NAMED_ENTITY = /&(?:quot|apos|lt|gt);/gi;
 
-/** Words and characters, without case, markup or punctuation. JSON and XML dumps escape some characters. */
+/** Words and characters, without case, punctuation, addresses of links or line-break tags. JSON and XML dumps escape some characters. */
 function tokensOf(text: string): readonly string[] {
   const plain = text
     .replace(LINE_BREAK, " ")

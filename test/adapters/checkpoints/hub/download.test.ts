@@ -88,7 +88,7 @@ test.skipIf(!existsSync("/dev/full"))("a download to a full disk is not retried"
   symlinkSync("/dev/full", incomplete);
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "disk-full",
-    message: `${incomplete}: the disk is full (ENOSPC): free some space, or set HF_HUB_CACHE to a folder on another disk`,
+    message: `${incomplete}: the disk, or your quota on it, is full (ENOSPC): free some space, or set HF_HUB_CACHE to a folder on another disk`,
   });
   // A probe and one download.
   expect(hub().requests.filter((request) => request.endsWith("model.safetensors"))).toHaveLength(2);

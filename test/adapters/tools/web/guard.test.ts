@@ -1,5 +1,5 @@
 /**
- * @file The guard of the visit tool: it connects only to public or allowed addresses, whatever the host's name, and checks each address when
+ * @file The guard of the visit tool against SSRF: it connects only to public or allowed addresses, whatever the host's name, and checks each address when
  * it connects. Also whether a failed connection is the site's fault or this machine's.
  */
 import type { LookupAddress } from "node:dns";
