@@ -2,7 +2,7 @@
 import { tableKeys } from "../contracts/keys.ts";
 import type { EvaluationScore, JobRecord } from "../contracts/records.ts";
 import type { TableChange } from "../ports.ts";
-import { is } from "./writes.ts";
+import { attributeEquals } from "./writes.ts";
 
 /** Leases an evaluation job that is queued, this worker's own, or a dead worker's. `suspects`: see evaluation-suspects.ts. */
 export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
@@ -10,7 +10,7 @@ export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["s
     key: tableKeys.job(job.run, job.job),
     set: [[["state"], "leased"], [["owner"], worker], ...setSuspects(suspects)],
     add: [[["fence"], 1]],
-    when: [is("state", job.state), is("fence", job.fence)],
+    when: [attributeEquals("state", job.state), attributeEquals("fence", job.fence)],
   };
 }
 
@@ -22,7 +22,7 @@ export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: J
   return {
     key: tableKeys.job(run, job),
     set: [[["state"], "queued"], [["owner"], ""], ...setSuspects(suspects)],
-    when: [is("state", "leased"), is("owner", worker)],
+    when: [attributeEquals("state", "leased"), attributeEquals("owner", worker)],
   };
 }
 
@@ -38,7 +38,7 @@ export function finishJob(job: JobRecord, { n, correct, runs, interval }: Evalua
       [["interval"], interval],
     ],
     remove: [["suspects"]],
-    when: [is("state", job.state)],
+    when: [attributeEquals("state", job.state)],
   };
 }
 
@@ -50,6 +50,6 @@ export function reopenJob(job: JobRecord): TableChange {
       [["state"], "queued"],
       [["owner"], ""],
     ],
-    when: [is("state", "done"), is("fence", job.fence)],
+    when: [attributeEquals("state", "done"), attributeEquals("fence", job.fence)],
   };
 }

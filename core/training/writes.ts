@@ -18,7 +18,9 @@ import type {
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 /** The attribute has this value. */
-export const is = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
+export const attributeEquals = (attribute: string, value: TableValue): TableCondition => ({
+  equals: [[attribute], value],
+});
 
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
@@ -40,7 +42,7 @@ export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly nu
   return {
     key: groupKey(address),
     set: [[["claims"], Object.fromEntries(rollouts.map((k) => [k, worker]))]],
-    when: [is("state", "open"), { absent: ["claims"] }],
+    when: [attributeEquals("state", "open"), { absent: ["claims"] }],
   };
 }
 
@@ -58,7 +60,7 @@ export function claimRollouts(
     key: groupKey(address),
     set: rollouts.map((k) => [["claims", String(k)], worker]),
     when: [
-      is("state", "open"),
+      attributeEquals("state", "open"),
       ...rollouts.flatMap((k): TableCondition[] => {
         const dead = takenOver.get(k);
         const claim = ["claims", String(k)];
@@ -79,7 +81,7 @@ export function releaseClaim(address: GroupAddress, rollout: number, worker: str
 
 /** Counts the crash of a worker that ran only this rollout. A repeat sets what is already there. */
 export function countCrash(address: GroupAddress, rollout: number, worker: string): TableChange {
-  return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [is("state", "open")] };
+  return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [attributeEquals("state", "open")] };
 }
 
 /** Records the scores of rollouts, once, at most a part of `splitIntoWrites`. From then on their claims mean nothing. */
@@ -88,7 +90,7 @@ export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, 
   return {
     key: groupKey(address),
     set: [...scores].map(([k, score]) => [["rollouts", String(k)], boundedScore(score)]),
-    when: [is("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
+    when: [attributeEquals("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
   };
 }
 
@@ -109,7 +111,7 @@ export function finalizeGroupRecord(
       [["expiresAt"], expiresAt],
       [["state"], "finalized"],
     ],
-    when: [is("state", "open")],
+    when: [attributeEquals("state", "open")],
   };
 }
 
@@ -122,7 +124,7 @@ export function replaceGroups(before: StepRecord, after: StepRecord): TableChang
       [["round"], after.round],
       [["curriculum"], after.curriculum],
     ],
-    when: [is("state", "open"), is("round", before.round)],
+    when: [attributeEquals("state", "open"), attributeEquals("round", before.round)],
   };
 }
 
@@ -131,7 +133,7 @@ export function moveStep(step: StepRecord, to: "ready" | "closed"): TableChange 
   return {
     key: tableKeys.step(step.run, step.step),
     set: [[["state"], to], ...(to === "ready" ? [[["sampledTokens"], step.sampledTokens] as const] : [])],
-    when: [is("state", to === "ready" ? "open" : "ready"), is("round", step.round)],
+    when: [attributeEquals("state", to === "ready" ? "open" : "ready"), attributeEquals("round", step.round)],
   };
 }
 
@@ -140,7 +142,7 @@ export function advanceRun(run: RunRecord): TableChange {
   return {
     key: tableKeys.run(run.run),
     set: [[["step"], run.step + 1]],
-    when: [is("status", "running"), is("step", run.step)],
+    when: [attributeEquals("status", "running"), attributeEquals("step", run.step)],
   };
 }
 
@@ -158,7 +160,7 @@ export function haltForLosses(run: string, step: number, reason: string): TableC
 /** running -> halted, since the budget is spent. Fails if a limit was raised after `run` was read. */
 export function haltForBudget(run: RunRecord, reason: string): TableChange {
   const { when, ...change } = endRun(run.run, { code: "budget", reason });
-  return { ...change, when: [...when, ...limitNames(run).map((name) => is(name, run[name]))] };
+  return { ...change, when: [...when, ...limitNames(run).map((name) => attributeEquals(name, run[name]))] };
 }
 
 /** The names of the limits that the run has. */
@@ -183,7 +185,7 @@ function changeStatus(run: string, from: Status, to: Status, reason = ""): Table
       [["status"], to],
       [["reason"], reason],
     ],
-    when: [is("status", from)],
+    when: [attributeEquals("status", from)],
   };
 }
 
@@ -200,7 +202,7 @@ export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" |
     key: tableKeys.run(run.run),
     set: [[["status"], status], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
     remove: [["haltCode"]],
-    when: [is("status", run.status), ...known.map((name) => is(name, run[name]))],
+    when: [attributeEquals("status", run.status), ...known.map((name) => attributeEquals(name, run[name]))],
   };
 }
 
@@ -212,7 +214,7 @@ export function advanceAgent(agent: AgentRecord): TableChange {
       [["version"], agent.version + 1],
       [["takeovers"], 0],
     ],
-    when: [is("version", agent.version)],
+    when: [attributeEquals("version", agent.version)],
   };
 }
 
@@ -225,7 +227,7 @@ export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
       [["fence"], 1],
       [["takeovers"], agent.trainer === "" ? 0 : 1],
     ],
-    when: [is("trainer", agent.trainer), is("fence", agent.fence)],
+    when: [attributeEquals("trainer", agent.trainer), attributeEquals("fence", agent.fence)],
   };
 }
 
@@ -234,13 +236,13 @@ export function resetTakeovers(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
     set: [[["takeovers"], 0]],
-    when: [is("takeovers", agent.takeovers)],
+    when: [attributeEquals("takeovers", agent.takeovers)],
   };
 }
 
 /** Releases the trainer's claim when it stops cleanly, so that its successor does not count as a takeover. */
 export function releaseTrainer(run: string, agent: string, worker: string): TableChange {
-  return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [is("trainer", worker)] };
+  return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [attributeEquals("trainer", worker)] };
 }
 
 /** How many of a worker's rollouts are running, and how many wait to run alone. */
@@ -254,17 +256,25 @@ export function heartbeat(run: string, worker: string, state: LiveState, counts?
     key: tableKeys.worker(run, worker),
     add: [[["counter"], 1]],
     ...(counts && { set: Object.entries(counts).map(([name, n]) => [[name], n] as const) }),
-    when: [is("state", state)],
+    when: [attributeEquals("state", state)],
   };
 }
 
 /** Names the rollouts that a crash of the worker would be blamed on. Leaves the counter as it is, since budgets count heartbeats as time. */
 export function setInFlight(run: string, worker: string, state: LiveState, rollouts: readonly string[]): TableChange {
-  return { key: tableKeys.worker(run, worker), set: [[["inFlight"], rollouts]], when: [is("state", state)] };
+  return {
+    key: tableKeys.worker(run, worker),
+    set: [[["inFlight"], rollouts]],
+    when: [attributeEquals("state", state)],
+  };
 }
 
 export function drainWorker(run: string, worker: string): TableChange {
-  return { key: tableKeys.worker(run, worker), set: [[["state"], "draining"]], when: [is("state", "alive")] };
+  return {
+    key: tableKeys.worker(run, worker),
+    set: [[["state"], "draining"]],
+    when: [attributeEquals("state", "alive")],
+  };
 }
 
 /** Final: the process can only come back under a new worker id. What a draining worker had in flight did not crash it. */
@@ -272,7 +282,7 @@ export function markDead(worker: WorkerRecord): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
     set: [[["state"], "dead"], ...(worker.state === "draining" ? [[["inFlight"], []] as const] : [])],
-    when: [is("state", worker.state), is("counter", worker.counter)],
+    when: [attributeEquals("state", worker.state), attributeEquals("counter", worker.counter)],
   };
 }
 
@@ -284,7 +294,7 @@ export function recordSeenCounter(worker: WorkerRecord, storeTime: number): Tabl
       [["seenCounter"], worker.counter],
       [["seenAt"], storeTime],
     ],
-    when: [is("seenCounter", worker.seenCounter)],
+    when: [attributeEquals("seenCounter", worker.seenCounter)],
   };
 }
 
@@ -293,6 +303,6 @@ export function suspectDeath(worker: WorkerRecord, storeTime: number): TableChan
   return {
     key: tableKeys.worker(worker.run, worker.worker),
     set: [[["suspectedAt"], storeTime]],
-    when: [is("counter", worker.counter), is("seenAt", worker.seenAt)],
+    when: [attributeEquals("counter", worker.counter), attributeEquals("seenAt", worker.seenAt)],
   };
 }
