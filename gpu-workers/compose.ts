@@ -22,7 +22,7 @@ import { type Log, stackOf } from "./log.ts";
 import { release } from "./release.ts";
 import { retryingStore } from "./retrying-store.ts";
 import { type RunContext, readRunContext } from "./run-context.ts";
-import { reportingStrays } from "./stray-rejections.ts";
+import { reportingUnhandledRejections } from "./unhandled-rejections.ts";
 import type { WorkerParts } from "./worker-process.ts";
 
 /** How long a worker retries a call to a store that does not respond. */
@@ -95,7 +95,7 @@ async function openRunner(run: RunContext): Promise<Pick<WorkerParts, "runner">>
   const what = "a promise of the app was rejected, and nothing handles it: await it, or catch its error";
   const log = logWithoutQuestions(run);
   const report = (error: unknown, question: string) => log.warn(what, { question, error: stackOf(error) });
-  return { runner: reportingStrays(app, report) };
+  return { runner: reportingUnhandledRejections(app, report) };
 }
 
 function openJudge({ judge }: RunConfig): Judge {

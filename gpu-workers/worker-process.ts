@@ -21,8 +21,8 @@ import { type StepWatch, watchSteps } from "./liveness/watch.ts";
 import { stackOf } from "./log.ts";
 import type { HostedAgent } from "./rollouts/agent.ts";
 import type { RunContext } from "./run-context.ts";
-import { agentsReportingStrays, toolStray } from "./stray-rejections.ts";
 import { noTrajectoryCache, openTrajectoryCache, type TrajectoryCache } from "./training/trajectories.ts";
+import { agentsReportingUnhandledRejections, unhandledToolRejection } from "./unhandled-rejections.ts";
 
 export interface WorkerParts extends AgentParts {
   /** Opens large files of base models, which are outside the store. Absent: a base model with such files cannot be read. */
@@ -92,8 +92,8 @@ export async function openWorkerProcess(
   const latencies = new LatencyLog();
   const hosted = openAgents(parts, options.agent, checkpoints, meter, latencies);
   const log = hasRole(options, "eval") ? logWithoutQuestions(run) : run.log;
-  const agents = agentsReportingStrays(hosted, (error, tool) => {
-    log.warn(`${toolStray(tool)}: await it, or catch its error`, { error: stackOf(error) });
+  const agents = agentsReportingUnhandledRejections(hosted, (error, tool) => {
+    log.warn(`${unhandledToolRejection(tool)}: await it, or catch its error`, { error: stackOf(error) });
   });
   const own = agents.get(options.agent);
   const watch = watchSteps(run, own?.name);

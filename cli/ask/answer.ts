@@ -11,7 +11,7 @@ import { createLog } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import type { ConversationProgress } from "../../gpu-workers/rollouts/converse.ts";
-import { toolStray } from "../../gpu-workers/stray-rejections.ts";
+import { unhandledToolRejection } from "../../gpu-workers/unhandled-rejections.ts";
 import { readInvocations } from "../conversations.ts";
 import { readBases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
@@ -50,9 +50,9 @@ export async function answer(
   refuseMissingModels(recipe, config);
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
-  const onToolStray = (error: unknown, tool: string) =>
-    console.error(`warning: ${toolStray(tool)}: ${clean(errorText(error))}`);
-  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray }, (team) =>
+  const onUnhandledToolRejection = (error: unknown, tool: string) =>
+    console.error(`warning: ${unhandledToolRejection(tool)}: ${clean(errorText(error))}`);
+  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onUnhandledToolRejection }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
   );
 }

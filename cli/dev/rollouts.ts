@@ -21,7 +21,7 @@ import { inParallel } from "../../gpu-workers/parallel.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import { attemptRollout } from "../../gpu-workers/rollouts/attempt-rollout.ts";
 import { trainingSampling } from "../../gpu-workers/rollouts/sampling.ts";
-import { reportingStrays, toolStray } from "../../gpu-workers/stray-rejections.ts";
+import { reportingUnhandledRejections, unhandledToolRejection } from "../../gpu-workers/unhandled-rejections.ts";
 import type { Tree } from "../../ui/views.ts";
 import { readInvocations, type StoredRollout } from "../conversations.ts";
 import type { Bases } from "../local/base-models.ts";
@@ -74,20 +74,25 @@ export async function tryQuestion(
   const thrown: Thrown[] = [];
   const questions = { train: [question], heldOut: [] };
   const observe = (runner: AppRunner) => keepingErrors(runner, thrown);
-  const onToolStray = (error: unknown, tool: string) => thrown.push({ what: toolStray(tool), error });
-  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onToolStray, observe }, async (team) => {
-    const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
-    const called = new Set<string>();
-    const { outcomes, halted } = await rollOut(team, question, { offered, called }, onDone, signal);
-    const { store } = team.run;
-    const [group] = await readGroups(store, await readStep(store, config.run, 0));
-    if (!group) throw new MgrpoError("record-damaged", "the step has no group");
-    const rollouts = await Promise.all(
-      outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) })),
-    );
-    const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
-    return { group, rollouts, trees, offered, called, thrown, halted };
-  });
+  const onUnhandledToolRejection = (error: unknown, tool: string) =>
+    thrown.push({ what: unhandledToolRejection(tool), error });
+  return withHostedTeam(
+    config,
+    { bases, questions, log: createLog(() => {}), onUnhandledToolRejection, observe },
+    async (team) => {
+      const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
+      const called = new Set<string>();
+      const { outcomes, halted } = await rollOut(team, question, { offered, called }, onDone, signal);
+      const { store } = team.run;
+      const [group] = await readGroups(store, await readStep(store, config.run, 0));
+      if (!group) throw new MgrpoError("record-damaged", "the step has no group");
+      const rollouts = await Promise.all(
+        outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) })),
+      );
+      const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
+      return { group, rollouts, trees, offered, called, thrown, halted };
+    },
+  );
 }
 
 /** The tools that this program offers an agent; none where an app does. */
@@ -163,7 +168,7 @@ const recordingRequests = (agent: HostedAgent, { offered, called }: Requests): H
 /** Keeps what the app throws, and the rejections that it does not handle. */
 function keepingErrors(app: AppRunner, thrown: Thrown[]): AppRunner {
   const keep = (error: unknown) => thrown.push({ what: "the app threw", error });
-  const { run } = reportingStrays(app, keep);
+  const { run } = reportingUnhandledRejections(app, keep);
   return {
     run: (call, signal) =>
       run(call, signal).catch((error: unknown) => {

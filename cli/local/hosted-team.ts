@@ -15,7 +15,7 @@ import { httpNetwork } from "../../gpu-workers/invocations/network.ts";
 import type { Log } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
-import { agentsReportingStrays } from "../../gpu-workers/stray-rejections.ts";
+import { agentsReportingUnhandledRejections } from "../../gpu-workers/unhandled-rejections.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { startOrResume } from "./start-or-resume.ts";
@@ -36,7 +36,7 @@ export interface HostOptions {
   readonly questions: QuestionSet;
   readonly log: Log;
   /** Called with each unhandled rejection of a tool. */
-  readonly onToolStray: (error: unknown, tool: string) => void;
+  readonly onUnhandledToolRejection: (error: unknown, tool: string) => void;
   /** Wraps the app that runs rollouts. */
   readonly observe?: (runner: AppRunner) => AppRunner;
 }
@@ -57,7 +57,7 @@ export async function withHostedTeam<T>(
 async function inFolder<T>(
   directory: string,
   config: RunConfig,
-  { bases, questions, log, onToolStray, observe = (runner) => runner }: HostOptions,
+  { bases, questions, log, onUnhandledToolRejection, observe = (runner) => runner }: HostOptions,
   work: (team: HostedTeam) => Promise<T>,
 ): Promise<T> {
   const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
@@ -74,7 +74,7 @@ async function inFolder<T>(
       return await withAgents(others, runner && observe(runner), log, (team) =>
         work({
           ...team,
-          agents: agentsReportingStrays(team.agents, onToolStray),
+          agents: agentsReportingUnhandledRejections(team.agents, onUnhandledToolRejection),
           score: (event) => cloud.functions.scoreRollout(event),
           tick: () => cloud.functions.tick({ run: config.run }),
         }),

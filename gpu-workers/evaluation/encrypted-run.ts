@@ -39,7 +39,7 @@ function redactFault(fault: Error, redact: (text: string) => string): void {
 }
 
 /**
- * A run's log for lines from outside `withEncryption`, such as those about stray rejections: none quotes a question of an encrypted suite.
+ * A run's log for lines from outside `withEncryption`, such as those about unhandled rejections: none quotes a question of an encrypted suite.
  * Logging the first line reads all of these questions.
  */
 export function logWithoutQuestions(run: Pick<RunContext, "config" | "suiteQuestions" | "log">): Log {

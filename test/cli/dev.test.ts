@@ -141,8 +141,8 @@ test("if a tool's promise is rejected after its call, dev continues, and dev and
     `import { tools as relay } from ${original};\nexport * from ${original};\nconst lookup = relay.get("lookup");\n` +
       `export const tools = new Map([["lookup", { ...lookup, ${run} }]]);\n`,
   );
-  const stray = /a promise of tool 'lookup' was rejected, and nothing handles it: TypeError: left . alone/;
-  expect(warningsOf(await dev(recipe, ...models))).toContainEqual(expect.stringMatching(stray));
+  const unhandled = /a promise of tool 'lookup' was rejected, and nothing handles it: TypeError: left . alone/;
+  expect(warningsOf(await dev(recipe, ...models))).toContainEqual(expect.stringMatching(unhandled));
   const asked = await mgrpo(folder, "ask", "amber", "--team", recipe, ...models);
   expect(asked.stderr).toMatch(
     /^warning: a promise of tool 'lookup' was rejected, and nothing handles it: left {3}alone$/m,

@@ -9,8 +9,11 @@ import type { AppRunner } from "./gateway/app-rollout.ts";
 
 const reports = new AsyncLocalStorage<(error: unknown) => void>();
 
-/** @param report called with each stray rejection of the app and the id of the call's question, even after the call has ended. */
-export function reportingStrays(app: AppRunner, report: (error: unknown, question: string) => void): AppRunner {
+/** @param report called with each unhandled rejection of the app and the id of the call's question, even after the call has ended. */
+export function reportingUnhandledRejections(
+  app: AppRunner,
+  report: (error: unknown, question: string) => void,
+): AppRunner {
   listen();
   return {
     run(call, signal) {
@@ -24,18 +27,24 @@ export function reportingStrays(app: AppRunner, report: (error: unknown, questio
   };
 }
 
-/** The message about a stray rejection of a tool. */
-export const toolStray = (tool: string): string => `a promise of tool '${tool}' was rejected, and nothing handles it`;
+/** The message about a unhandled rejection of a tool. */
+export const unhandledToolRejection = (tool: string): string =>
+  `a promise of tool '${tool}' was rejected, and nothing handles it`;
 
-/** The same agents, with tools whose stray rejections are reported. */
-export const agentsReportingStrays = <Agent extends { readonly tools: ReadonlyMap<string, Tool> }>(
+/** The same agents, with tools whose unhandled rejections are reported. */
+export const agentsReportingUnhandledRejections = <Agent extends { readonly tools: ReadonlyMap<string, Tool> }>(
   agents: ReadonlyMap<string, Agent>,
   report: (error: unknown, tool: string) => void,
 ): ReadonlyMap<string, Agent> =>
-  new Map([...agents].map(([name, agent]) => [name, { ...agent, tools: reportingToolStrays(agent.tools, report) }]));
+  new Map(
+    [...agents].map(([name, agent]) => [
+      name,
+      { ...agent, tools: toolsReportingUnhandledRejections(agent.tools, report) },
+    ]),
+  );
 
-/** @param report called with each stray rejection of a tool and the tool's name, even after its call has ended. */
-export function reportingToolStrays(
+/** @param report called with each unhandled rejection of a tool and the tool's name, even after its call has ended. */
+export function toolsReportingUnhandledRejections(
   tools: ReadonlyMap<string, Tool>,
   report: (error: unknown, tool: string) => void,
 ): ReadonlyMap<string, Tool> {

@@ -4,7 +4,10 @@ import * as z from "zod";
 import type { AppCall } from "../../core/contracts/app-rollout.ts";
 import type { ToolContext } from "../../core/ports.ts";
 import type { AppRunner } from "../../gpu-workers/gateway/app-rollout.ts";
-import { reportingStrays, reportingToolStrays } from "../../gpu-workers/stray-rejections.ts";
+import {
+  reportingUnhandledRejections,
+  toolsReportingUnhandledRejections,
+} from "../../gpu-workers/unhandled-rejections.ts";
 
 /** Vitest's own listeners. They would fail the test run, so each test runs without them. */
 const others = process.listeners("unhandledRejection");
@@ -34,25 +37,25 @@ const twoRequests: AppRunner = {
 };
 
 test("the second of two requests that fail is reported with its question, after the call has ended", async () => {
-  const strays: [string, string][] = [];
-  const app = reportingStrays(twoRequests, (error, question) => strays.push([question, String(error)]));
+  const reported: [string, string][] = [];
+  const app = reportingUnhandledRejections(twoRequests, (error, question) => reported.push([question, String(error)]));
   const calls = ["a", "b"].map((id) => expect(app.run(callOf(id), signal)).rejects.toThrow(`${id}: first`));
   await Promise.all(calls);
-  await vi.waitFor(() => expect(strays).toHaveLength(2), 60_000);
-  expect(strays).toEqual(["a", "b"].map((id) => [id, `Error: ${id}: second`]));
+  await vi.waitFor(() => expect(reported).toHaveLength(2), 60_000);
+  expect(reported).toEqual(["a", "b"].map((id) => [id, `Error: ${id}: second`]));
 });
 
 test("a second wrapper of the app also gets the rejection, through one listener", async () => {
   const reported: string[] = [];
-  const inner = reportingStrays(twoRequests, () => reported.push("inner"));
-  const outer = reportingStrays(inner, () => reported.push("outer"));
+  const inner = reportingUnhandledRejections(twoRequests, () => reported.push("inner"));
+  const outer = reportingUnhandledRejections(inner, () => reported.push("outer"));
   await expect(outer.run(callOf("a"), signal)).rejects.toThrow("a: first");
   await vi.waitFor(() => expect(reported).toEqual(["inner", "outer"]), 60_000);
   expect(process.listeners("unhandledRejection")).toHaveLength(1);
 });
 
 test("a tool's promise that rejects while nothing waits for it is reported with the tool's name, and the call returns its result", async () => {
-  const strays: [string, string][] = [];
+  const reported: [string, string][] = [];
   class Lookup {
     readonly #found = "found";
     readonly name = "lookup";
@@ -63,15 +66,15 @@ test("a tool's promise that rejects while nothing waits for it is reported with 
       return this.#found;
     }
   }
-  const tools = reportingToolStrays(new Map([["lookup", new Lookup()]]), (error, tool) =>
-    strays.push([tool, String(error)]),
+  const tools = toolsReportingUnhandledRejections(new Map([["lookup", new Lookup()]]), (error, tool) =>
+    reported.push([tool, String(error)]),
   );
   expect(await tools.get("lookup")?.run(undefined as never, {} as ToolContext)).toBe("found");
-  await vi.waitFor(() => expect(strays).toEqual([["lookup", "Error: late"]]), 60_000);
+  await vi.waitFor(() => expect(reported).toEqual([["lookup", "Error: late"]]), 60_000);
 });
 
 test("a rejection that is neither an app's nor a tool's is thrown again, which ends the process", () => {
-  reportingStrays(twoRequests, () => expect.fail("it is not the app's"));
+  reportingUnhandledRejections(twoRequests, () => expect.fail("it is not the app's"));
   const [listener] = process.listeners("unhandledRejection");
   const ours = new Error("a bug of the worker");
   expect(() => listener?.(ours, Promise.resolve())).toThrow(ours);
