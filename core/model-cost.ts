@@ -19,7 +19,7 @@ export function costUsd({ input, output }: TokenPrices, { inputTokens, outputTok
 const BYTES_PER_TOKEN = 3;
 
 /** The maximum cost of a request in dollars: with `maxTokens` output tokens. @param texts the texts of its prompt. */
-export function mostUsd(prices: TokenPrices, texts: readonly string[], maxTokens: number): number {
+export function maxCostUsd(prices: TokenPrices, texts: readonly string[], maxTokens: number): number {
   const bytes = texts.reduce((sum, text) => sum + new TextEncoder().encode(text).length, 0);
   return costUsd(prices, { inputTokens: Math.ceil(bytes / BYTES_PER_TOKEN), outputTokens: maxTokens });
 }

@@ -163,7 +163,7 @@ export interface CallBudget {
    * Reserves, until the turn ends, the most that a call may cost beyond its price, in dollars, so that the calls of a turn cannot spend
    * more than there is; if too little is left, reserves nothing and returns the text for the agent. Call it before any `await`, too.
    */
-  hold(mostUsd: number): string | undefined;
+  hold(maxUsd: number): string | undefined;
   /** Charges what a call cost beyond its price, in dollars, once it is known. */
   addCost(usd: number): void;
   /** Dollars that are neither spent nor held, never below 0. Infinity: no limit. */

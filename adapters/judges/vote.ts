@@ -12,7 +12,7 @@ import {
 import { parseJson } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CompletionRequest, LanguageModel, TokenUsage } from "../../core/language-model-ports.ts";
-import { costUsd, mostUsd } from "../../core/model-cost.ts";
+import { costUsd, maxCostUsd } from "../../core/model-cost.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import { median } from "../../core/statistics.ts";
 import { type JudgeInput, judgePrompt } from "./prompt.ts";
@@ -137,7 +137,7 @@ async function castVotes<S extends z.ZodType>(
   spent: JudgeCost | undefined,
 ): Promise<VoteResult[]> {
   const { judge, context } = ballot;
-  await context.reserve(votes * mostUsdPerVote(judge.config, request)).catch((error: unknown) => {
+  await context.reserve(votes * maxUsdPerVote(judge.config, request)).catch((error: unknown) => {
     throw spent ? withCost(error, spent) : error;
   });
   return Promise.all(Array.from({ length: votes }, () => castVote(ballot, request)));
@@ -167,8 +167,7 @@ async function castVote<S extends z.ZodType>(
 function costOf(config: JudgeConfig, request: CompletionRequest, usage: TokenUsage | undefined, unknownUsages: number) {
   const { inputTokens, outputTokens } = usage ?? { inputTokens: 0, outputTokens: 0 };
   const { usdPerMillionTokens: prices } = config;
-  const usd =
-    prices && costUsd(prices, { inputTokens, outputTokens }) + unknownUsages * mostUsdPerVote(config, request);
+  const usd = prices && costUsd(prices, { inputTokens, outputTokens }) + unknownUsages * maxUsdPerVote(config, request);
   return { inputTokens, outputTokens, usd };
 }
 
@@ -193,12 +192,12 @@ function withCost(error: unknown, cost: JudgeCost): unknown {
 }
 
 /** The cost of one vote that uses all its tokens. */
-function mostUsdPerVote(
+function maxUsdPerVote(
   { usdPerMillionTokens: prices, maxTokens }: JudgeConfig,
   { messages }: CompletionRequest,
 ): number {
   const texts = messages.map(({ content }) => content);
-  return prices ? mostUsd(prices, texts, maxTokens) : 0;
+  return prices ? maxCostUsd(prices, texts, maxTokens) : 0;
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * @file The tool budget of one rollout, shared by the main agent and its sub-agents, which can run in different processes:
  *
- *     each turn     its own calls are charged in text order; one whose cost is known only when it ends holds the most that it may cost
+ *     each turn     its own calls are charged in text order; one whose cost is known only when it ends holds the max that it may cost
  *                   the rest is split evenly among the turn's delegations; each request carries its share
  *                   each report says what was spent; the rest of its share, and what calls held but did not cost, are available
  *                   again in the next turn
@@ -55,9 +55,9 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       state.microUsd += price;
       return undefined;
     },
-    hold(mostUsd) {
-      if (micro(mostUsd) > leftMicroUsd()) return notCovered(mostUsd, leftUsd());
-      state.held += micro(mostUsd);
+    hold(maxUsd) {
+      if (micro(maxUsd) > leftMicroUsd()) return notCovered(maxUsd, leftUsd());
+      state.held += micro(maxUsd);
       return undefined;
     },
     addCost(usd) {
@@ -88,16 +88,16 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
 }
 
 /** The message to the agent about a call that may cost more than is left. */
-export function notCovered(mostUsd: number, leftUsd: number): string {
+export function notCovered(maxUsd: number, leftUsd: number): string {
   let digits = 2;
-  while (digits < MAX_DIGITS && formatUsd(mostUsd, digits) === formatUsd(leftUsd, digits)) digits++;
-  const [most, left] = [formatUsd(mostUsd, digits), formatUsd(leftUsd, digits)];
-  return `the remaining budget does not cover this call: it may cost $${most}, and $${left} is left`;
+  while (digits < MAX_DIGITS && formatUsd(maxUsd, digits) === formatUsd(leftUsd, digits)) digits++;
+  const [max, left] = [formatUsd(maxUsd, digits), formatUsd(leftUsd, digits)];
+  return `the remaining budget does not cover this call: it may cost $${max}, and $${left} is left`;
 }
 
 const formatUsd = (usd: number, digits: number) => String(Number(usd.toPrecision(digits)));
 
-/** The i-th of n parts of what is left. Parts differ by at most 1. */
+/** The i-th of n parts of what is left. Parts differ by at max 1. */
 function share(limit: number | null, used: number, i: number, n: number): number | null {
   if (limit === null) return null;
   const left = Math.max(0, limit - used);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { apiLaws } from "./api-bill.ts";
 import type { Entry, Trial } from "./history.ts";
 import { LIMITS } from "./limits.ts";
-import { API_SLOTS, MOST_OUTPUT_MICRO_USD } from "./priced-model.ts";
+import { API_SLOTS, MAX_OUTPUT_MICRO_USD } from "./priced-model.ts";
 
 const [RECORD, ANSWERS, UNKNOWN] = Object.keys(apiLaws) as [string, string, string];
 
@@ -16,7 +16,7 @@ const entry = (process: string, more: Partial<Entry>): Entry => ({
 /** The cost of the n-th answer: n tokens of output, 20 of input. */
 const cost = (n: number) => 10_000 * n + 20;
 /** The maximum of a request with 300 bytes of prompt. */
-const MOST = MOST_OUTPUT_MICRO_USD + 100;
+const MAX = MAX_OUTPUT_MICRO_USD + 100;
 
 /** The n-th answer, at second n. Its connection stays open. */
 function answered(n: number, more: Partial<Entry> = {}, process = "searcher-a"): Entry {
@@ -40,7 +40,7 @@ const story = () => [
   paid("1.1", cost(1)),
   faulty("cut", 2),
   answered(2),
-  paid("1.2", MOST + cost(2)),
+  paid("1.2", MAX + cost(2)),
   answered(3, {}, "eval-a"),
   paid("2.1", cost(3), "eval-a"),
   faulty("drop"),
@@ -49,7 +49,7 @@ const story = () => [
   answered(5, { fault: "late" }),
   paid("1.3", cost(5)),
 ];
-const SUM = cost(1) + MOST + cost(2) + cost(3) + cost(5);
+const SUM = cost(1) + MAX + cost(2) + cost(3) + cost(5);
 
 function trialOf(history: readonly Entry[], agentsMicroUsd = SUM, more: Partial<Trial> = {}): Trial {
   const bills = { judgesMicroUsd: 0, toolsMicroUsd: 0, agentsMicroUsd };
@@ -90,17 +90,17 @@ const wrong: [string, readonly string[], readonly Entry[]][] = [
     [ANSWERS, UNKNOWN],
     [answered(6), paid("1.4", cost(6) + 1)],
   ],
-  ["an answer that is paid for at the maximum", [ANSWERS], [answered(6), paid("1.4", MOST)]],
+  ["an answer that is paid for at the maximum", [ANSWERS], [answered(6), paid("1.4", MAX)]],
   [
     "an answer that is paid for, plus a maximum that nothing explains",
     [UNKNOWN],
-    [answered(6), paid("1.4", MOST + cost(6))],
+    [answered(6), paid("1.4", MAX + cost(6))],
   ],
   ["a response that is cut and not paid for", [UNKNOWN], [faulty("cut")]],
   ["a response that is cut and paid for at its cost", [ANSWERS], [answered(6, { fault: "cut" }), paid("1.4", cost(6))]],
   ["a request that is never answered and not paid for", [UNKNOWN], [faulty("hang")]],
-  ["a response that is cut and paid for twice", [UNKNOWN], [faulty("cut"), paid("1.4", 2 * MOST)]],
-  ["a refused request that is paid for", [UNKNOWN], [faulty("throttle"), paid("1.4", MOST)]],
+  ["a response that is cut and paid for twice", [UNKNOWN], [faulty("cut"), paid("1.4", 2 * MAX)]],
+  ["a refused request that is paid for", [UNKNOWN], [faulty("throttle"), paid("1.4", MAX)]],
 ];
 
 /** A request whose connection the proxy closes 5 ms after it arrived, unless its caller has closed it by then. */
@@ -110,9 +110,9 @@ const closedByProxy = (fault: "drop" | "lose", closedAt = 6006) =>
 test.each(["drop", "lose"] as const)(
   "a request with the fault %s is paid for only if its caller gave up before the proxy closed the connection",
   (fault) => {
-    expect(brokenBy([closedByProxy(fault), paid("1.4", MOST)])).toEqual([UNKNOWN]);
+    expect(brokenBy([closedByProxy(fault), paid("1.4", MAX)])).toEqual([UNKNOWN]);
     expect(brokenBy([closedByProxy(fault)])).toEqual([]);
-    expect(brokenBy([closedByProxy(fault, 6003), paid("1.4", MOST)])).toEqual([]);
+    expect(brokenBy([closedByProxy(fault, 6003), paid("1.4", MAX)])).toEqual([]);
   },
 );
 
@@ -140,11 +140,11 @@ test("an answer is paid for at its cost or at the maximum if its caller closed i
   const stop = (process: string) => ({ strikes: [{ process, signal: "stop", seconds: 20, at: 5990 } as const] });
   for (const [request, more] of [[closed, {}] as const, [late, stop("searcher-a")] as const]) {
     expect(brokenBy([request, paid("1.4", cost(6))], more)).toEqual([]);
-    expect(brokenBy([request, paid("1.4", MOST)], more)).toEqual([]);
+    expect(brokenBy([request, paid("1.4", MAX)], more)).toEqual([]);
     expect(brokenBy([request], more)).toEqual([UNKNOWN]);
   }
-  expect(brokenBy([closed, paid("1.4", MOST + cost(6))])).toEqual([UNKNOWN]);
-  for (const more of [{}, stop("eval-a")]) expect(brokenBy([late, paid("1.4", MOST)], more)).toEqual([ANSWERS]);
+  expect(brokenBy([closed, paid("1.4", MAX + cost(6))])).toEqual([UNKNOWN]);
+  for (const more of [{}, stop("eval-a")]) expect(brokenBy([late, paid("1.4", MAX)], more)).toEqual([ANSWERS]);
 });
 
 test("a payment during which the table's process died may count or not, and its retry counts once", () => {

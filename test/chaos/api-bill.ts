@@ -11,7 +11,7 @@
  */
 import type { Entry, Trial } from "./history.ts";
 import type { Payment } from "./payments.ts";
-import { API_ATTEMPTS, API_SLOTS, MOST_INPUT_MICRO_USD, MOST_OUTPUT_MICRO_USD } from "./priced-model.ts";
+import { API_ATTEMPTS, API_SLOTS, MAX_INPUT_MICRO_USD, MAX_OUTPUT_MICRO_USD } from "./priced-model.ts";
 import { RESTART_MS } from "./supervisor.ts";
 
 type ApiLaw = (trial: Trial) => string[];
@@ -93,16 +93,16 @@ function paidBy(history: Trial["history"], process: string, costs: readonly numb
  * requests of unknown cost, together, lower than one output token.
  */
 function takenApart(microUsd: number, costs: readonly number[], isPossible: boolean): Paid {
-  const unknown = Math.floor(microUsd / MOST_OUTPUT_MICRO_USD);
-  const rest = microUsd - unknown * MOST_OUTPUT_MICRO_USD;
-  const answer = costs.find((cost) => cost <= rest && rest <= cost + unknown * MOST_INPUT_MICRO_USD);
+  const unknown = Math.floor(microUsd / MAX_OUTPUT_MICRO_USD);
+  const rest = microUsd - unknown * MAX_OUTPUT_MICRO_USD;
+  const answer = costs.find((cost) => cost <= rest && rest <= cost + unknown * MAX_INPUT_MICRO_USD);
   return { microUsd, unknown, isPossible, ...(answer !== undefined && { answer }) };
 }
 
 function answerErrors(trial: Trial, { process, requests, paid }: Account): string[] {
   const wrong = paid.filter(
     ({ microUsd, answer, unknown }) =>
-      answer === undefined && microUsd > unknown * (MOST_OUTPUT_MICRO_USD + MOST_INPUT_MICRO_USD),
+      answer === undefined && microUsd > unknown * (MAX_OUTPUT_MICRO_USD + MAX_INPUT_MICRO_USD),
   );
   const billed = paid.filter(({ isPossible }) => !isPossible).flatMap(({ answer }) => answer ?? []);
   const twice = billed.filter((cost, i) => billed.indexOf(cost) !== i);

@@ -96,7 +96,7 @@ export const laws: Readonly<Record<string, Law>> = {
   "the judge's bill exceeds its answers only by requests whose cost is unknown": ({ trial }) => {
     const { paid, billed } = judgesBill(trial);
     const excused = unknownCosts(trial);
-    return billed > paid + excused * MOST_MICRO_USD
+    return billed > paid + excused * MAX_REQUEST_MICRO_USD
       ? [`paid ${paid} micro-dollars, billed ${billed}, ${excused} requests of unknown cost`]
       : [];
   },
@@ -168,7 +168,7 @@ function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly
 }
 
 /** A request whose cost stays unknown, for example because it hung, is billed at its maximum. No request of a trial has a higher maximum than this. */
-const MOST_MICRO_USD = 12_000;
+const MAX_REQUEST_MICRO_USD = 12_000;
 
 /** Requests to the judge that may be under way when a process dies. */
 export const ASKS_AT_ONCE = 16;

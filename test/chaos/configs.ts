@@ -7,7 +7,7 @@ import { APP_RUN } from "./schedule.ts";
 import { PRICES } from "./world.ts";
 
 /** More than any run of a trial spends. */
-export const MOST_USD = 1e9;
+export const MAX_USD = 1e9;
 
 export interface TrialParts {
   /** The folder of the recipe. */
@@ -60,7 +60,7 @@ export function configOf(run: string, { recipe, steps, judge, app, api, stalenes
       toolSeconds: 15,
       attempts: 50,
     },
-    budget: { usd: MOST_USD, usdPerWorkerHour: { "*": 0 } },
+    budget: { usd: MAX_USD, usdPerWorkerHour: { "*": 0 } },
   });
 }
 

@@ -22,9 +22,9 @@ const PRICES = { input: 1, output: 10_000 };
 /** `max_tokens` of every request. */
 const TURN_TOKENS = 10_000;
 /** The output's part of a request's maximum cost, in micro-dollars. An answer costs less. */
-export const MOST_OUTPUT_MICRO_USD = TURN_TOKENS * PRICES.output;
+export const MAX_OUTPUT_MICRO_USD = TURN_TOKENS * PRICES.output;
 /** More than a prompt costs, in micro-dollars. For all attempts at a turn together, still less than one output token costs. */
-export const MOST_INPUT_MICRO_USD = 2000;
+export const MAX_INPUT_MICRO_USD = 2000;
 
 /** The most turns that one process asks for at once, and the most requests for one turn. */
 export const API_SLOTS = 2;

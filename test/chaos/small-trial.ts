@@ -35,7 +35,7 @@ import { relayEngine } from "../fixtures/relay/policy.ts";
 import { appConfig, relayConfig } from "../fixtures/relay/start.ts";
 import { begin, recordsOf, startWorker, TOKEN } from "../fixtures/relay/world.ts";
 import { readBills } from "./bills.ts";
-import { MOST_USD, withPricedSearcher } from "./configs.ts";
+import { MAX_USD, withPricedSearcher } from "./configs.ts";
 import type { Entry, Trial } from "./history.ts";
 import type { WaitLimits } from "./limits.ts";
 import { callerOf, KEY_VARIABLE } from "./priced-model.ts";
@@ -172,7 +172,7 @@ function configOf({ sabotage, limits }: Stage, judge: number, api: number): RunC
       verdictSeconds: sabotage.isWhole ? 60 : 8,
       attempts: 50,
     },
-    budget: { usd: MOST_USD, usdPerWorkerHour: { "*": 0 } },
+    budget: { usd: MAX_USD, usdPerWorkerHour: { "*": 0 } },
   });
 }
 

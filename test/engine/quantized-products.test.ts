@@ -13,7 +13,7 @@ import { paddedRows } from "../../engine/compiled/sampling/slot-decoder.ts";
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-quantized-products-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const MOST_ROWS = 132;
+const MAX_ROWS = 132;
 /** Inputs and outputs of a weight: an odd number of blocks, outputs that do not fill the last tile, and enough of both for two threads. */
 const SHAPES: [number, number][] = [
   [96, 64],
@@ -39,7 +39,7 @@ function product(bits: Bits, inputs: number, outputs: number): Product {
   const scalesOffset = codeBytes(outputs * inputs, bits);
   const tensors = [{ name: "weight", outputs, inputs, codesOffset: 0, scalesOffset }];
   const base: QuantizedBase = { bits, path, tensors, zerosOffset: 0 };
-  return { inputs, outputs, codes, scales, base, x: random(MOST_ROWS * inputs) };
+  return { inputs, outputs, codes, scales, base, x: random(MAX_ROWS * inputs) };
 }
 
 /** Returns a function that computes the first `rows` rows of x times the weight, as a sampler does. */
@@ -105,7 +105,7 @@ describe.each<Bits>([4, 8])("int%i", (bits) => {
     "%i inputs, %i outputs: a row has the same bits in batches of 1 to 130 rows, padded as the sampler pads them, on 1 or 2 threads",
     async (...shape) => {
       const subject = product(bits, ...shape);
-      const all = await (await openProduct(subject, 1))(MOST_ROWS);
+      const all = await (await openProduct(subject, 1))(MAX_ROWS);
       for (const threads of [1, 2]) {
         const run = await openProduct(subject, threads);
         for (let rows = 1; rows <= 130; rows++) {

@@ -24,7 +24,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Not a multiple of 128. */
 const INNER = 600;
-const MOST_ROWS = 400;
+const MAX_ROWS = 400;
 const { uniform } = stream("row products");
 const random = (length: number) => Float32Array.from({ length }, () => uniform() - 0.5);
 
@@ -46,10 +46,10 @@ test.each<[Factor, number, number]>([
       scope.output("y", product(x, w, factor));
     });
     const session = await openGraphSession(traced, options);
-    const [row, others, weights] = [random(INNER), random(MOST_ROWS * INNER), random(columns * INNER)];
+    const [row, others, weights] = [random(INNER), random(MAX_ROWS * INNER), random(columns * INNER)];
     const w = tensor(weights, [columns, INNER]);
     const products = [];
-    for (const rows of [2, 3, 4, 8, 33, 64, 100, 150, 200, MOST_ROWS]) {
+    for (const rows of [2, 3, 4, 8, 33, 64, 100, 150, 200, MAX_ROWS]) {
       const x = others.slice(0, rows * INNER);
       x.set(row, (rows - 1) * INNER);
       const { y } = await session.run({ batch: rows }, { x: tensor(x, [rows, INNER]), w });

@@ -36,7 +36,7 @@ const forever = () => new Promise<never>(() => {});
 const isDeadly = (stream: readonly (string | number)[]) => stream.join("/").includes("sample/0/0/1/main");
 
 /** More than in any run that ends. */
-const MOST_DEATHS = 9;
+const MAX_DEATHS = 9;
 
 async function expectOnlyDeadlyLost(store: Store, run: string): Promise<void> {
   const groups = await Promise.all([0, 1].map((group) => store.table.get(tableKeys.group(run, 0, group))));
@@ -81,7 +81,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
           expect(String(error)).toContain(reason);
           clock.stop();
           deaths += 1;
-          expect(deaths).toBeLessThan(MOST_DEATHS);
+          expect(deaths).toBeLessThan(MAX_DEATHS);
           return false;
         },
       );
@@ -104,7 +104,7 @@ test("a rollout during which its worker is declared dead, every time, is given u
   };
   let deaths = 0;
   const deadly = relaySampling((sample) => async (request, signal) => {
-    if (isDeadly(request.stream) && deaths++ < MOST_DEATHS) {
+    if (isDeadly(request.stream) && deaths++ < MAX_DEATHS) {
       while (await declareDead());
       await new Promise((resolve) => signal?.addEventListener("abort", resolve));
     }

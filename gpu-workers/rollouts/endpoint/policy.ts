@@ -7,7 +7,7 @@ import pLimit from "p-limit";
 import type { AgentConfig } from "../../../core/contracts/agent-config.ts";
 import type { TokenPrices } from "../../../core/contracts/language-model.ts";
 import type { AssistantTurn, ChatModel, ChatRequest } from "../../../core/language-model-ports.ts";
-import { costUsd, mostUsd, payAfter } from "../../../core/model-cost.ts";
+import { costUsd, maxCostUsd, payAfter } from "../../../core/model-cost.ts";
 import type { PolicyVersions } from "../policy-versions.ts";
 import { endpointBackend } from "./backend.ts";
 
@@ -53,7 +53,7 @@ async function payFor(
   const { conversation, tools, maxTokens } = request;
   let usd = 0;
   const onUnknownUsage = () => {
-    usd += mostUsd(prices, [JSON.stringify([conversation, tools])], maxTokens);
+    usd += maxCostUsd(prices, [JSON.stringify([conversation, tools])], maxTokens);
   };
   const generate = async () => {
     const turn = await model.generate({ ...request, onUnknownUsage }, signal);

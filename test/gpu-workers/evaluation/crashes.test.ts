@@ -22,7 +22,7 @@ import { startWorker } from "../../fixtures/relay/world.ts";
 const POISON = 2;
 const LOST = "infrastructure: its worker crashed 3 times while it ran alone";
 /** More than in any evaluation that ends. */
-const MOST_DEATHS = 8;
+const MAX_DEATHS = 8;
 
 /** The relay's engine, which calls `die` when it samples for question POISON. */
 const deadlyEngine = (die: () => Promise<never>): PolicyEngine => {
@@ -68,7 +68,7 @@ async function evaluate(partsOf: (kill: () => void, declare: () => Promise<void>
   const declare = () => declareDead(memory, config.run);
   let deaths = 0;
   while ((await job()).state !== "done") {
-    if (deaths > MOST_DEATHS) expect.fail("the evaluation does not end");
+    if (deaths > MAX_DEATHS) expect.fail("the evaluation does not end");
     const own = processStore(store);
     const stop = new AbortController();
     const options = { agent: "*", roles: ["eval"] } as const;
@@ -149,7 +149,7 @@ test("a rollout during which its worker is declared dead is given up, although t
   const { deaths, result } = await evaluate((_kill, declare) => ({
     engineOf: () =>
       deadlyEngine(async () => {
-        if (losses++ > MOST_DEATHS) expect.fail("the evaluation does not end");
+        if (losses++ > MAX_DEATHS) expect.fail("the evaluation does not end");
         await declare();
         return never();
       }),

@@ -27,7 +27,7 @@ export interface CallOptions<T> {
   /** What the answer cost beyond the price of the call. */
   readonly costOf?: (answer: T) => number;
   /** A conservative estimate of what `costOf` returns, in dollars: reserved in the run's budget during the call. */
-  readonly mostUsd?: number;
+  readonly maxUsd?: number;
   /** The canary of the question that the call serves. */
   readonly canary?: string | undefined;
 }
@@ -64,14 +64,14 @@ export function openExternalCalls({ cache, runBudget, backends, guard, redact }:
     backends,
     guard,
     bucket: openTokenBucket,
-    call(request, schema, usd, ask, { costOf, mostUsd = 0, canary } = {}) {
+    call(request, schema, usd, ask, { costOf, maxUsd = 0, canary } = {}) {
       const pay = async () => {
-        await runBudget.charge(usd, mostUsd);
+        await runBudget.charge(usd, maxUsd);
         const answer = await askRedacted(ask).catch(async (error: unknown) => {
-          await runBudget.settle(mostUsd, 0);
+          await runBudget.settle(maxUsd, 0);
           throw error;
         });
-        await runBudget.settle(mostUsd, costOf?.(answer) ?? 0);
+        await runBudget.settle(maxUsd, costOf?.(answer) ?? 0);
         return answer;
       };
       return cache.answer(request, schema, pay, canary);

@@ -3,7 +3,7 @@ import { escapeSpecialTokens } from "../../../../core/conversation/special-token
 import { notCovered } from "../../../../core/conversation/tool-budget.ts";
 import type { ChatMessage, ToolContext } from "../../../../core/ports.ts";
 import type { ExternalCalls } from "../external/calls.ts";
-import { callToolModel, mostUsdOf, type ToolModel } from "./model.ts";
+import { callToolModel, maxCostUsdOf, type ToolModel } from "./model.ts";
 
 interface PageText {
   readonly url: string;
@@ -33,12 +33,12 @@ export function goalExtractor(model: ToolModel, calls: ExternalCalls): BeginExtr
   return (goal, context) => {
     const prompt = promptFor(goal, EMPTY);
     const leftUsd = context.budget.leftUsd();
-    const heldUsd = Math.max(mostUsdOf(model, prompt), Math.min(mostUsdOf(model, [...prompt, longest]), leftUsd));
+    const heldUsd = Math.max(maxCostUsdOf(model, prompt), Math.min(maxCostUsdOf(model, [...prompt, longest]), leftUsd));
     const refused = context.budget.hold(heldUsd);
     return async (page) => {
       if (refused) return refused;
       const messages = promptFor(goal, page);
-      const maxUsd = mostUsdOf(model, messages);
+      const maxUsd = maxCostUsdOf(model, messages);
       if (maxUsd > heldUsd && Number.isFinite(leftUsd)) return notCovered(maxUsd, heldUsd);
       return callToolModel(model, { tool: "extract", messages }, calls, context);
     };

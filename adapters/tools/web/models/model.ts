@@ -1,7 +1,7 @@
 /** @file A language model behind a tool: its outages count as backend outages, its answers are cached, its tokens are charged to the budget. */
 import * as z from "zod";
 import { isMgrpoError, MgrpoError } from "../../../../core/errors.ts";
-import { costUsd, mostUsd, payAfter } from "../../../../core/model-cost.ts";
+import { costUsd, maxCostUsd, payAfter } from "../../../../core/model-cost.ts";
 import type {
   ChatMessage,
   Completion,
@@ -44,9 +44,9 @@ export interface ModelCall {
 }
 
 /** What a call that uses all its tokens costs, in dollars: an estimate that is seldom too low. */
-export function mostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, messages: ModelCall["messages"]): number {
+export function maxCostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, messages: ModelCall["messages"]): number {
   const texts = messages.map(({ content }) => content);
-  return mostUsd(usdPerMillionTokens, texts, maxTokens);
+  return maxCostUsd(usdPerMillionTokens, texts, maxTokens);
 }
 
 /**
@@ -61,7 +61,7 @@ export async function callToolModel(
   context: ToolContext,
 ): Promise<string> {
   const { model, name, usdPerMillionTokens: usd, maxTokens } = toolModel;
-  const maxUsd = mostUsdOf(toolModel, messages);
+  const maxUsd = maxCostUsdOf(toolModel, messages);
   const request = {
     tool,
     backend: name,
@@ -78,7 +78,7 @@ export async function callToolModel(
     return { text, ...usage };
   };
   const costOf = (counts: TokenUsage) => costUsd(usd, counts);
-  const options = { costOf, mostUsd: maxUsd, canary: context.question.canary };
+  const options = { costOf, maxUsd, canary: context.question.canary };
   // Only the run pays for requests whose usage is unknown: how often a server is too slow depends on timing, and a rollout's
   // budget must not. The run pays for them last: if they exceed its limit, the answer is already counted and stored.
   const answer = await payAfter(

@@ -4,7 +4,7 @@ import { escapeSpecialTokens } from "../../../../core/conversation/special-token
 import type { Tool } from "../../../../core/ports.ts";
 import { abortable } from "../external/cache.ts";
 import type { ExternalCalls } from "../external/calls.ts";
-import { callToolModel, mostUsdOf, type ToolModel } from "./model.ts";
+import { callToolModel, maxCostUsdOf, type ToolModel } from "./model.ts";
 
 const INSTRUCTIONS =
   "Solve the problem step by step, from what it says alone. Be brief, say what is uncertain, and end with the conclusion.";
@@ -20,7 +20,7 @@ export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ probl
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      const refused = context.budget.take(0) ?? context.budget.hold(mostUsdOf(model, messages));
+      const refused = context.budget.take(0) ?? context.budget.hold(maxCostUsdOf(model, messages));
       return refused ?? abortable(callToolModel(model, { tool: "reason", messages }, calls, context), context.signal);
     },
   };

@@ -31,7 +31,7 @@ interface FakeProcess {
 const processes: FakeProcess[] = [];
 /** Texts in the order of their reads, each with the number of documents being read at that time, itself included. */
 const reads: [text: string, atOnce: number][] = [];
-let mostAtOnce = 0;
+let maxConcurrent = 0;
 let reading = 0;
 
 vi.mock("../../../../adapters/tools/documents/reader-process.ts", () => ({
@@ -46,7 +46,7 @@ vi.mock("../../../../adapters/tools/documents/reader-process.ts", () => ({
       if (!this.isAlive) return "undelivered";
       const text = Buffer.from(bytes).toString();
       this.texts.push(text);
-      mostAtOnce = Math.max(mostAtOnce, ++reading);
+      maxConcurrent = Math.max(maxConcurrent, ++reading);
       reads.push([text, reading]);
       const n = reads.filter(([read]) => read === text).length;
       await (holds.get(text) ?? new Promise(setImmediate));
@@ -71,7 +71,7 @@ beforeEach(() => {
   processes.length = 0;
   reads.length = 0;
   holds.clear();
-  mostAtOnce = 0;
+  maxConcurrent = 0;
 });
 
 test("two processes read at once, however many documents there are, and are reused", async () => {
@@ -79,7 +79,7 @@ test("two processes read at once, however many documents there are, and are reus
   const texts = Array.from({ length: 10 }, (_, i) => `text ${i}`);
   const extracted = await Promise.all(texts.map((text) => read(reader, text)));
   expect(extracted.map((one) => "text" in one && one.text)).toEqual(texts);
-  expect([processes.length, mostAtOnce]).toEqual([2, 2]);
+  expect([processes.length, maxConcurrent]).toEqual([2, 2]);
   await reader.close();
 });
 
@@ -123,7 +123,7 @@ test("a document whose process ended is read again, alone, after its caller's ot
   expect(extracted.map((one) => "text" in one && one.text)).toEqual(texts);
   expect(reads.filter(([text]) => text === "innocent").map(([, atOnce]) => atOnce)).toEqual([1, 1]);
   expect(reads.at(-1)).toEqual(["innocent", 1]);
-  expect(mostAtOnce).toBe(2);
+  expect(maxConcurrent).toBe(2);
   // It was the process's fault, so the document may be read alongside others again.
   await Promise.all(["f", "innocent"].map((text) => read(reader, text)));
   expect(reads.at(-1)).toEqual(["innocent", 2]);
