@@ -3,7 +3,7 @@ import { algorithmOf } from "../core/contracts/algorithm-overrides.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { ownerOf } from "../core/contracts/shared-policy.ts";
 import { shareAboveTarget } from "../core/mgrpo/alignment.ts";
-import { captures } from "../core/monitoring/shared-policy.ts";
+import { detectPolicyCapture } from "../core/monitoring/shared-policy.ts";
 import type { StepSummary } from "../core/monitoring/step-summary.ts";
 import { mean, median } from "../core/statistics.ts";
 import { MGRPO, quotedPath } from "./terminal/name.ts";
@@ -226,7 +226,7 @@ function isCollapsed({ firstEntropies }: AgentPast, entropy: number | undefined)
 /** One line for each agent whose reward falls while another agent dominates the policy that they share. */
 function captureWarnings(config: RunConfig, { count, recent }: LastSteps): string[] {
   if (count % WINDOW > 0) return [];
-  return captures(config, recent).map(({ owner, dominant, part, loser, from, to }) => {
+  return detectPolicyCapture(config, recent).map(({ owner, dominant, part, loser, from, to }) => {
     const share = Math.round(100 * part);
     return `'${dominant}' has ${share}% of the gradient norms in the policy of '${owner}', and the reward of '${loser}' fell from ${from.toFixed(3)} to ${to.toFixed(3)}: raise agents.${loser}.share, or give '${loser}' a policy of its own`;
   });

@@ -158,15 +158,15 @@ export interface CallBudget {
    * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. Call it before any `await`: then
    * concurrent calls of a turn are charged in the order in which the agent wrote them.
    */
-  take(usd: number): string | undefined;
+  charge(usd: number): string | undefined;
   /**
    * Reserves, until the turn ends, the most that a call may cost beyond its price, in dollars, so that the calls of a turn cannot spend
    * more than there is; if too little is left, reserves nothing and returns the text for the agent. Call it before any `await`, too.
    */
-  hold(maxUsd: number): string | undefined;
+  reserve(maxUsd: number): string | undefined;
   /** Charges what a call cost beyond its price, in dollars, once it is known. */
   addCost(usd: number): void;
-  /** Dollars that are neither spent nor held, never below 0. Infinity: no limit. */
+  /** Dollars that are neither spent nor reserved, never below 0. Infinity: no limit. */
   leftUsd(): number;
 }
 
@@ -186,7 +186,7 @@ export interface ToolContext {
   readonly question: Question;
   /** Identifies the rollout: the same for the main agent and its sub-agents. */
   readonly address: RolloutAddress;
-  /** The rollout's tool budget. A tool that costs money must charge it, and hold what it may cost, before its first `await`. */
+  /** The rollout's tool budget. A tool that costs money must charge it, and reserve what it may cost, before its first `await`. */
   readonly budget: CallBudget;
   /** Maximum characters of the response that reach the agent. The rest is cut. */
   readonly responseCharacters: number;

@@ -8,7 +8,7 @@ const STEPS = 40;
  * Calls `train` if Node.js was started with the caller's module. If the argument is not a number of steps, prints an error instead and sets the
  * exit code to 1. `module`: the caller's `import.meta.url`.
  */
-export async function trainIfStarted(module: string, train: (steps: number) => Promise<unknown>): Promise<void> {
+export async function runIfMain(module: string, train: (steps: number) => Promise<unknown>): Promise<void> {
   const [, started = "", text = String(STEPS)] = process.argv;
   // The module's URL has no symbolic links; the path that Node.js was started with may have some.
   if (!existsSync(started) || realpathSync(started) !== fileURLToPath(module)) return;

@@ -28,7 +28,7 @@ import {
 } from "../engine/index.ts";
 import { questionSet } from "../recipes/atlas/questions/questions.ts";
 import { tools } from "../recipes/atlas/tools.ts";
-import { trainIfStarted } from "./command-line.ts";
+import { runIfMain } from "./command-line.ts";
 
 const MODEL = "recipes/atlas/models/single";
 const SEED = 1;
@@ -178,4 +178,4 @@ function percent(values: readonly number[], holds: (value: number) => boolean): 
   return `${Math.round((100 * values.filter(holds).length) / values.length)}%`.padStart(4);
 }
 
-await trainIfStarted(import.meta.url, train);
+await runIfMain(import.meta.url, train);

@@ -35,7 +35,7 @@ import {
 import { questionSet } from "../recipes/atlas/questions/questions.ts";
 import { rewards as atlas } from "../recipes/atlas/rewards.ts";
 import { tools } from "../recipes/atlas/tools.ts";
-import { trainIfStarted } from "./command-line.ts";
+import { runIfMain } from "./command-line.ts";
 
 const MODELS = "recipes/atlas/models";
 const SEED = 1;
@@ -293,4 +293,4 @@ export async function learn(agent: Agent, entries: readonly ScoredTrajectory[]):
 
 const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-await trainIfStarted(import.meta.url, train);
+await runIfMain(import.meta.url, train);

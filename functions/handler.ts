@@ -69,7 +69,7 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
     team: ["enqueue-evaluation", functions.enqueueEvaluation],
     evaluation: ["record-evaluation", functions.recordEvaluation],
   } as const;
-  const news = loggingNews(log);
+  const tickWithoutRepeats = withoutRepeatedLines(log);
   return {
     async objectCreated(event) {
       const key = event.detail.object.key;
@@ -78,7 +78,7 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
       const [name, handle] = route[found.kind];
       await settle(name, log, () => handle({ key }));
     },
-    tick: () => news((logNew) => tickAll(functions, logNew)),
+    tick: () => tickWithoutRepeats((logNew) => tickAll(functions, logNew)),
   };
 }
 
@@ -86,7 +86,7 @@ export function cloudHandlers(functions: Functions, log: LogWriter): CloudHandle
  * Runs a tick with a log that leaves out lines of the tick before: the cloud ticks every two seconds, and a run that fails in each would
  * fill the disk.
  */
-function loggingNews(log: LogWriter): (tick: (logNew: LogWriter) => Promise<void>) => Promise<void> {
+function withoutRepeatedLines(log: LogWriter): (tick: (logNew: LogWriter) => Promise<void>) => Promise<void> {
   let before: ReadonlySet<string> = new Set();
   return async (tick) => {
     const lines = new Set<string>();

@@ -30,7 +30,7 @@ import type { Rewards, TableItem } from "../core/ports.ts";
 import { decideAfterFailure } from "../core/training/judge-failures.ts";
 import { expiryOf } from "../core/training/retention.ts";
 import {
-  givenVerdict,
+  appVerdict,
   isComplete,
   isWellFormed,
   requireTurnRewards,
@@ -194,13 +194,13 @@ async function judge(
   const { conversation } = main;
   const asked = await Promise.allSettled([
     isWellFormed(conversation)
-      ? (givenVerdict(outcome) ?? ask(main, (context) => rewards.correct(question, conversation, context)))
+      ? (appVerdict(outcome) ?? ask(main, (context) => rewards.correct(question, conversation, context)))
       : UNJUDGED,
     ...invocations.map(({ request: { agent }, conversation: sub }, i) => {
       if (!isWellFormed(sub)) return UNJUDGED;
       const subject = { agent, conversation: sub, sha256: outcome.invocations[i]?.sha256 ?? "" };
       const asking = () => ask(subject, (context) => rewards.expert(question, agent, sub, context));
-      return givenVerdict(outcome, agent) ?? asking();
+      return appVerdict(outcome, agent) ?? asking();
     }),
   ]);
   const failed = asked.find((one) => one.status === "rejected");

@@ -8,8 +8,8 @@ import { parse, parseJson } from "../core/contracts/parse.ts";
 import { type Question, QuestionSet, type SuiteQuestions } from "../core/contracts/question.ts";
 import { RunRecord } from "../core/contracts/records.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
+import { deepFreeze } from "../core/deep-freeze.ts";
 import { MgrpoError } from "../core/errors.ts";
-import { frozen } from "../core/frozen.ts";
 import type { ObjectStore, Store } from "../core/ports.ts";
 import { sha256 } from "../engine/hash.ts";
 import type { Log } from "./log.ts";
@@ -38,7 +38,7 @@ export async function readRunContext(name: string, codeRelease: string, store: S
     name,
     config,
     release: `${codeRelease}/${configSha256.slice(0, 16)}/${base.slice(0, 16)}`,
-    ...questionLookups(frozen(parseJson(QuestionSet, bytes, questionsKey)), questionsKey),
+    ...questionLookups(deepFreeze(parseJson(QuestionSet, bytes, questionsKey)), questionsKey),
     store,
     log,
   };
@@ -55,7 +55,7 @@ async function readRecord(name: string, { table }: Store): Promise<RunRecord> {
 
 function questionLookups(set: QuestionSet, key: string): Pick<RunContext, "question" | "suiteQuestions"> {
   const suites = new Map(
-    Object.entries(set.suites ?? {}).map(([name, suite]) => [name, frozen(decryptQuestions(suite))]),
+    Object.entries(set.suites ?? {}).map(([name, suite]) => [name, deepFreeze(decryptQuestions(suite))]),
   );
   const all = [...set.train, ...set.heldOut, ...[...suites.values()].flatMap(({ questions }) => questions)];
   const byId = new Map(all.map((question) => [question.id, question]));

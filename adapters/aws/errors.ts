@@ -15,7 +15,7 @@ const NAMELESS = "Unknown";
 const NETWORK =
   /^(ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|TimeoutError|NetworkingError|AbortError|ERR_STREAM_PREMATURE_CLOSE)$/;
 
-interface Meaning {
+interface ErrorRule {
   /** Matches `<name>: <message>` of the error. */
   readonly when: RegExp;
   readonly code: ErrorCode;
@@ -25,7 +25,7 @@ interface Meaning {
 }
 
 /** The first match wins. */
-const MEANINGS: readonly Meaning[] = [
+const ERROR_RULES: readonly ErrorRule[] = [
   {
     when: /^(ResourceNotFoundException|NoSuchBucket):/,
     code: "not-found",
@@ -148,7 +148,7 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
       `${operation}: the disk of the store at ${endpoint} is full (${message}); free some space and run resume: nothing recorded is lost`,
       { cause },
     );
-  const known = MEANINGS.find(({ when }) => when.test(`${name}: ${message}`));
+  const known = ERROR_RULES.find(({ when }) => when.test(`${name}: ${message}`));
   if (known) {
     const { code, predicate, retryable = false } = known;
     return new MgrpoError(code, `${store} ${predicate} (${detail})`, { cause, retryable });

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import * as z from "zod";
 import type { Attachment } from "../../core/contracts/attachment.ts";
 import type { Attachments } from "../../core/contracts/evaluation-suite.ts";
-import type { Question, SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
+import type { Question, SkippedQuestion, SuiteQuestions } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Reader } from "../tools/documents/reader.ts";
 import { attachmentPath, readAttachment } from "./attachments.ts";
@@ -49,7 +49,7 @@ export async function loadGaia(
     tasks.map(({ task_id }) => task_id),
   );
   const questions: Question[] = [];
-  const unasked: Unasked[] = [];
+  const unasked: SkippedQuestion[] = [];
   for (const [i, task] of tasks.entries()) {
     const { file_name: name } = task;
     const id = `gaia:${task.task_id}`;

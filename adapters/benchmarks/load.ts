@@ -17,8 +17,8 @@ import {
   QuestionSet,
   type SuiteQuestions,
 } from "../../core/contracts/question.ts";
+import { deepFreeze } from "../../core/deep-freeze.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import { frozen } from "../../core/frozen.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { withFieldNames } from "../judges/criteria.ts";
 import { openReader, type Reader } from "../tools/documents/reader.ts";
@@ -51,7 +51,7 @@ export async function questionsOf(
   const needsReader = Object.values(agents).some(({ tools }) => tools.includes(READ_ATTACHMENT));
   const reader = needsReader ? openReader() : undefined;
   const all = withBenchmarks(own, evaluation.suites, reader, questions).finally(() => reader?.close());
-  return frozen(await all);
+  return deepFreeze(await all);
 }
 
 function recipeQuestions(recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {

@@ -94,7 +94,7 @@ export async function* followRun(
       const wait = state ? waitingFor(config, state) : evaluationWait(config, run.step, jobs);
       if (wait === undefined) return yield { kind: "ended", status: "finished", reason: "" };
       yield { kind: "waiting", step: run.step, for: wait };
-      const text = state && (await stalls.look(store, state));
+      const text = state && (await stalls.observe(store, state));
       if (text !== undefined) yield { kind: "stalled", step: run.step, text };
     }
     await clock.sleep(pollSeconds, signal);
@@ -113,9 +113,9 @@ class StallReporter {
     this.#detector = new StallDetector(config);
   }
 
-  async look(store: Store, state: RunState): Promise<string | undefined> {
-    const look = { state, now: await store.clock.storeTime(), stepSeconds: this.stepSeconds };
-    const stall = await readStall(store, this.#config, this.#detector, look);
+  async observe(store: Store, state: RunState): Promise<string | undefined> {
+    const at = { state, now: await store.clock.storeTime(), stepSeconds: this.stepSeconds };
+    const stall = await readStall(store, this.#config, this.#detector, at);
     if (!stall) this.#reportAt = 0;
     if (!stall || stall.seconds < this.#reportAt) return undefined;
     this.#reportAt = stall.seconds + REPEAT_SECONDS;

@@ -28,12 +28,12 @@ export async function readStall(
   detector: StallDetector,
   { state, now, stepSeconds, listed }: StallLook,
 ): Promise<Stall | undefined> {
-  const stall = detector.look(state, now, stepSeconds, listed);
+  const stall = detector.observe(state, now, stepSeconds, listed);
   if (!stall || stepSeconds !== null || stall.step === undefined) return stall;
   let known = timed.get(detector);
   if (known?.step !== stall.step) {
     known = { step: stall.step, seconds: (await readStepSeconds(store, run, stall.step)) ?? null };
     timed.set(detector, known);
   }
-  return detector.look(state, now, known.seconds, listed);
+  return detector.observe(state, now, known.seconds, listed);
 }

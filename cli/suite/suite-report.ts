@@ -16,7 +16,7 @@ import { JudgeCost } from "../../core/contracts/judge.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parse, parseJson } from "../../core/contracts/parse.ts";
-import { type SuiteQuestions, Unasked } from "../../core/contracts/question.ts";
+import { SkippedQuestion, type SuiteQuestions } from "../../core/contracts/question.ts";
 import { EvaluationScore, type JobRecord } from "../../core/contracts/records.ts";
 import { ToolSpendingRecord } from "../../core/contracts/spending.ts";
 import type { Store } from "../../core/ports.ts";
@@ -41,7 +41,7 @@ export const SuiteReport = EvaluationScore.extend({
   /** Questions lost to infrastructure or a failing judge, once per run that lost them. They are not counted. */
   lost: z.array(z.string()),
   /** Questions that were not asked because this team cannot answer them. They count neither as correct nor as wrong. */
-  unasked: z.array(Unasked),
+  unasked: z.array(SkippedQuestion),
   /** Distinct reasons for the losses. */
   reasons: z.array(z.string()),
   judged: JudgeCost.exactOptional(),

@@ -44,8 +44,8 @@ export const QuestionFiles = z.strictObject({
 export type QuestionFiles = z.infer<typeof QuestionFiles>;
 
 /** A benchmark question that is not asked, and why. */
-export const Unasked = z.strictObject({ question: z.string(), why: z.string() });
-export type Unasked = z.infer<typeof Unasked>;
+export const SkippedQuestion = z.strictObject({ question: z.string(), why: z.string() });
+export type SkippedQuestion = z.infer<typeof SkippedQuestion>;
 
 /** The questions of a benchmark in an evaluation suite. */
 export const SuiteQuestions = z.strictObject({
@@ -56,7 +56,7 @@ export const SuiteQuestions = z.strictObject({
    */
   canary: z.string().min(1).exactOptional(),
   /** Questions of the benchmark that are not asked. */
-  unasked: z.array(Unasked).exactOptional(),
+  unasked: z.array(SkippedQuestion).exactOptional(),
   /** The judge's prompt, if a model judges the answers. */
   criteria: z.string().min(1).exactOptional(),
 });

@@ -1,12 +1,12 @@
 /**
  * @file The tool budget of one rollout, shared by the main agent and its sub-agents, which can run in different processes:
  *
- *     each turn     its own calls are charged in text order; one whose cost is known only when it ends holds the max that it may cost
+ *     each turn     its own calls are charged in text order; one whose cost is known only when it ends reserves the most that it may cost
  *                   the rest is split evenly among the turn's delegations; each request carries its share
- *                   each report says what was spent; the rest of its share, and what calls held but did not cost, are available
+ *                   each report says what was spent; the rest of its share, and what calls reserved but did not cost, are available
  *                   again in the next turn
  *
- * So concurrent calls that cost no more than they hold never overspend the budget. Shares depend on texts and costs, never on timing, so
+ * So concurrent calls that cost no more than they reserve never overspend the budget. Shares depend on texts and costs, never on timing, so
  * a retried invocation has the same id.
  */
 import type { Allowance, Spent } from "../contracts/rollout.ts";
@@ -25,7 +25,7 @@ export interface ToolBudget extends CallBudget {
   split(delegations: number): readonly (Allowance | undefined)[];
   /** Charges what a delegation spent. */
   settle(spent: Spent): void;
-  /** All calls of a turn have ended: what they still hold is available again. */
+  /** All calls of a turn have ended: what they still reserve is available again. */
   endTurn(): void;
   spent(): Spent;
 }
@@ -34,19 +34,19 @@ interface ToolBudgetState {
   calls: number;
   microUsd: number;
   /** What calls of this turn may still cost, in micro-dollars. */
-  held: number;
+  reserved: number;
 }
 
 /** @param allowance undefined: no limit. */
 export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   const { calls: maxCalls, microUsd: maxMicroUsd } = allowance ?? { calls: null, microUsd: null };
-  const state: ToolBudgetState = { calls: 0, microUsd: 0, held: 0 };
+  const state: ToolBudgetState = { calls: 0, microUsd: 0, reserved: 0 };
   const micro = (usd: number) => Math.round(usd * MICRO_USD);
   const leftMicroUsd = () =>
-    maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - state.microUsd - state.held);
+    maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - state.microUsd - state.reserved);
   const leftUsd = () => leftMicroUsd() / MICRO_USD;
   return {
-    take(usd) {
+    charge(usd) {
       const price = micro(usd);
       if (maxCalls !== null && state.calls >= maxCalls) return `no calls are left: the limit is ${maxCalls}`;
       // A free call is allowed even after a model's cost has overdrawn the budget.
@@ -55,14 +55,14 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       state.microUsd += price;
       return undefined;
     },
-    hold(maxUsd) {
+    reserve(maxUsd) {
       if (micro(maxUsd) > leftMicroUsd()) return notCovered(maxUsd, leftUsd());
-      state.held += micro(maxUsd);
+      state.reserved += micro(maxUsd);
       return undefined;
     },
     addCost(usd) {
-      // If no call costs more than it holds, what is left stays the same until the turn ends: other calls do not depend on when this one ended.
-      state.held = Math.max(0, state.held - micro(usd));
+      // If no call costs more than it reserves, what is left stays the same until the turn ends: other calls do not depend on when this one ended.
+      state.reserved = Math.max(0, state.reserved - micro(usd));
       state.microUsd += micro(usd);
     },
     leftUsd,
@@ -72,7 +72,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
           ? undefined
           : {
               calls: share(maxCalls, state.calls, i, delegations),
-              microUsd: share(maxMicroUsd, state.microUsd + state.held, i, delegations),
+              microUsd: share(maxMicroUsd, state.microUsd + state.reserved, i, delegations),
             },
       );
     },
@@ -81,7 +81,7 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
       state.microUsd += spent.microUsd;
     },
     endTurn() {
-      state.held = 0;
+      state.reserved = 0;
     },
     spent: () => ({ calls: state.calls, microUsd: state.microUsd }),
   };
@@ -97,7 +97,7 @@ export function notCovered(maxUsd: number, leftUsd: number): string {
 
 const formatUsd = (usd: number, digits: number) => String(Number(usd.toPrecision(digits)));
 
-/** The i-th of n parts of what is left. Parts differ by at max 1. */
+/** The i-th of n parts of what is left. Parts differ by at most 1. */
 function share(limit: number | null, used: number, i: number, n: number): number | null {
   if (limit === null) return null;
   const left = Math.max(0, limit - used);

@@ -61,7 +61,7 @@ function finalizeSubAgent(
   algorithm: AlgorithmConfig,
   name: StreamName,
 ): AgentBatch | undefined {
-  const calls_K = scored.map(([, score]) => knownCalls(score, sub));
+  const calls_K = scored.map(([, score]) => callsWithKnownReward(score, sub));
   const rolloutOf = (k: number) => scored[k]?.[0] ?? k;
   const alignment = align(
     calls_K.map((calls) => calls.length),
@@ -86,7 +86,7 @@ function finalizeSubAgent(
  * The calls of a sub-agent whose reward is known, with their index among all its calls in the rollout. No judge has seen the answer of a masked
  * conversation, so `correct` of eq 5 is unknown for every call that it led to. If it is the main agent's, the rollout counts as having no calls.
  */
-export function knownCalls(
+export function callsWithKnownReward(
   { masked, invocations }: ScoredRollout,
   sub: AgentName,
 ): { readonly call: ScoredInvocation; readonly index: number }[] {

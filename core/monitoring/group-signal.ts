@@ -1,7 +1,7 @@
 /** @file Why an agent learns nothing from a group, from the group's record alone. */
 import type { AgentBatch, GroupRecord, ScoredRollout } from "../contracts/records.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
-import { knownCalls } from "../mgrpo/finalize.ts";
+import { callsWithKnownReward } from "../mgrpo/finalize.ts";
 
 /** One phrase; undefined if the agent learns from the group. */
 export function whyNoSignal(group: GroupRecord, agent: string, main: string): string | undefined {
@@ -32,7 +32,7 @@ function sameSubReward(counted: readonly ScoredRollout[], agent: string, batch: 
   if (invocations.length === 0) return "no rollout called it";
   if (!batch) return "every invocation is masked or was dropped by alignment";
   if (batch.std > 0) {
-    const countedCallers = counted.filter((score) => knownCalls(score, agent).length > 0).length;
+    const countedCallers = counted.filter((score) => callsWithKnownReward(score, agent).length > 0).length;
     if (countedCallers > 1) return "only masked invocations have an advantage other than 0";
     // Under `baseline: leave-one-out`, rewards that all come from one rollout have nothing to be compared with.
     const callers = calls_K.filter(({ length }) => length > 0).length;

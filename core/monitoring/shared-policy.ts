@@ -24,7 +24,7 @@ export interface Capture {
 }
 
 /** Checks at the end of every window, from the second on. Finds none if the engine reports no gradient norms. */
-export function captures({ agents }: RunConfig, steps: readonly StepSummary[]): Capture[] {
+export function detectPolicyCapture({ agents }: RunConfig, steps: readonly StepSummary[]): Capture[] {
   if (steps.length < 2 * WINDOW || steps.length % WINDOW > 0) return [];
   const [before, recent] = [steps.slice(-2 * WINDOW, -WINDOW), steps.slice(-WINDOW)];
   return Object.keys(agents).flatMap((owner): Capture[] => {

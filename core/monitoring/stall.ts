@@ -35,7 +35,7 @@ export class StallDetector {
    * @param stepSeconds how long a step of this run takes; null: unknown.
    * @param listed the run's entry in the list of runs, which dates progress made before the first call, and a resume.
    */
-  look(state: RunState, storeTime: number, stepSeconds: number | null, listed?: ListedRun): Stall | undefined {
+  observe(state: RunState, storeTime: number, stepSeconds: number | null, listed?: ListedRun): Stall | undefined {
     const progress = progressOf(state.step, state.groups, state.agents);
     if (progress !== this.#progress) {
       this.#progress = progress;

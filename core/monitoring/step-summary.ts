@@ -10,7 +10,7 @@ import { AgentName, Step } from "../contracts/names.ts";
 import type { GroupRecord, ScoredRollout, StepRecord } from "../contracts/records.ts";
 import { agentsOfPolicy } from "../contracts/shared-policy.ts";
 import { hasSignal } from "../mgrpo/batch.ts";
-import { knownCalls } from "../mgrpo/finalize.ts";
+import { callsWithKnownReward } from "../mgrpo/finalize.ts";
 import { mean, sum } from "../statistics.ts";
 import { ageOf, countSampledTokens } from "../training/step-plan.ts";
 
@@ -20,7 +20,7 @@ export const StepSummary = z.strictObject({
   seconds: z.number().nullable(),
   /** Dollars that the whole run had cost when the step closed. Absent if `seconds` is null. */
   usd: z.number().exactOptional(),
-  /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if none counted. Unknown rewards do not count (`knownCalls`). */
+  /** Agent -> mean reward (eq 4, eq 5) of its rollouts or invocations; null if none counted. Unknown rewards do not count (`callsWithKnownReward`). */
   reward: z.record(AgentName, z.number().nullable()),
   /** Mean correctness of the counted rollouts, and the share that was well formed. Both are 0 if none counted: nothing was measured then. */
   correct: z.number(),
@@ -73,7 +73,9 @@ export function summarizeStep(
     seconds,
     reward: {
       [config.main]: meanOrNull(counted.map((score) => score.reward)),
-      ...perSub((sub) => meanOrNull(counted.flatMap((score) => knownCalls(score, sub).map(({ call }) => call.reward)))),
+      ...perSub((sub) =>
+        meanOrNull(counted.flatMap((score) => callsWithKnownReward(score, sub).map(({ call }) => call.reward))),
+      ),
     },
     correct: meanOrNull(counted.map((score) => score.correct)) ?? 0,
     wellFormed: meanOrNull(counted.map((score) => (score.wellFormed ? 1 : 0))) ?? 0,

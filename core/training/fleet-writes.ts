@@ -22,15 +22,15 @@ type CapacityCount = Pick<FleetRecord, "progress" | "capacityRequests">;
 
 /** Counts one more request for instances at this `progress` of the run. Repeated, the change fails: the first has altered `progress` or the count. */
 export function countCapacityRequest(known: FleetRecord, progress: number): TableChange {
-  return replaceCount(known, known, oneMore(known, progress));
+  return replaceCount(known, known, incrementedCount(known, progress));
 }
 
 /** Takes back `countCapacityRequest` with the same arguments, unless the count has changed since. */
 export function uncountCapacityRequest(known: FleetRecord, progress: number): TableChange {
-  return replaceCount(known, oneMore(known, progress), known);
+  return replaceCount(known, incrementedCount(known, progress), known);
 }
 
-export const oneMore = (before: CapacityCount, progress: number): CapacityCount => ({
+export const incrementedCount = (before: CapacityCount, progress: number): CapacityCount => ({
   progress,
   capacityRequests: before.progress === progress ? before.capacityRequests + 1 : 1,
 });

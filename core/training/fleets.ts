@@ -28,7 +28,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { JobRecord, RunRecord, WorkerRecord } from "../contracts/records.ts";
 import type { ApiSpending } from "./api-spending.ts";
 import { dueJobs } from "./evaluation.ts";
-import { countCapacityRequest, oneMore, uncountCapacityRequest } from "./fleet-writes.ts";
+import { countCapacityRequest, incrementedCount, uncountCapacityRequest } from "./fleet-writes.ts";
 import { overBudgetReason, spending } from "./run-budget.ts";
 import { trainedAgents } from "./step-plan.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
@@ -128,7 +128,7 @@ export function withCapacityRequests(fleet: FleetSpec, runs: readonly RunRecords
     if (!requesting.includes(run)) return run;
     const known = fleetRecord(run, fleet);
     const others = run.fleets.filter((one) => one.fleet !== fleet.name);
-    return { ...run, fleets: [...others, { ...known, ...oneMore(known, fleetProgressOf(run, fleet)) }] };
+    return { ...run, fleets: [...others, { ...known, ...incrementedCount(known, fleetProgressOf(run, fleet)) }] };
   });
 }
 

@@ -34,7 +34,7 @@ export interface Verdicts {
 export const UNJUDGED: Verdict = { score: 0 };
 
 /** The verdict that an app gave on its own rollout, or on a sub-agent's part of it. Undefined: the recipe's rewards decide. */
-export function givenVerdict({ app }: FinishedOutcome, subAgent?: string): Verdict | undefined {
+export function appVerdict({ app }: FinishedOutcome, subAgent?: string): Verdict | undefined {
   const score = subAgent === undefined ? app?.reward : app?.rewards?.[subAgent];
   return score === undefined ? undefined : { score };
 }

@@ -21,7 +21,7 @@ import { accuracyInterval, sumTallies, sumTalliesBy, type Tally } from "../../co
 import { addressStep } from "../../core/training/evaluation.ts";
 import { crashReason } from "../../core/training/give-up.ts";
 import { decideAfterFailure } from "../../core/training/judge-failures.ts";
-import { givenVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.ts";
+import { appVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { askForVerdict } from "../../core/training/verdict.ts";
 import { sha256 } from "../../engine/hash.ts";
 import type { AppParts } from "../gateway/gateway-service.ts";
@@ -128,7 +128,7 @@ async function scoreOf(
   if (scorer.isScored?.(question) === false) return "unscored";
   if (!isWellFormed(outcome.conversation)) return UNJUDGED;
   // An app's own reward would not be the benchmark's score.
-  const given = hasOwnScorer(suite) ? undefined : givenVerdict(outcome);
+  const given = hasOwnScorer(suite) ? undefined : appVerdict(outcome);
   return given ?? judge(run, scorer, question, outcome, signal);
 }
 

@@ -20,7 +20,7 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import { drawName, scopeOf } from "../rollouts/draws.ts";
 import type { Inference } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
-import { type ContextLimit, messageCountFault, overflow, textFault } from "./context-room.ts";
+import { type ContextLimit, overflow, tooManyMessagesFault, tooMuchTextFault } from "./context-room.ts";
 import { withCutResponses } from "./cut-responses.ts";
 import { LimitReached } from "./limit-reached.ts";
 import { renderOrRefuse } from "./refused-request.ts";
@@ -139,7 +139,7 @@ export class AgentSessions {
     const lease = await acquireLease(this.#agent.policy, open.session.version, signal);
     try {
       const inference = inferenceOf(lease, this.#agent.name);
-      refuseOverlong(messageCountFault(sent.messages, this.#contextLimit));
+      refuseOverlong(tooManyMessagesFault(sent.messages, this.#contextLimit));
       const request = renderOrRefuse(() => this.#asShown(sent, inference.tokenizer));
       const layout = renderOrRefuse(() => this.#layoutOf(inference.tokenizer, request.tools));
       const { id, parent, added } = open.tree.place(request, layout.shownTools);
@@ -219,7 +219,7 @@ export class AgentSessions {
     const tokens = this.#contextLimit.contextTokens - known.length;
     const room = { tokens, count: (text: string) => encodeText(text).length };
     const [fresh, tools] = parent ? [added, []] : [messages, layout.shownTools];
-    refuseOverlong(textFault(fresh, tools, room, this.#contextLimit));
+    refuseOverlong(tooMuchTextFault(fresh, tools, room, this.#contextLimit));
     if (!parent) return layout.opening(messages);
     // A turn that was cut has no end token: one is added before the app's next message.
     const end = ends.includes(known.at(-1) ?? Number.NaN) ? [] : [endOfTurn];

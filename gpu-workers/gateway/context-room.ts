@@ -22,7 +22,7 @@ const settingOf = ({ agent, contextTokens }: ContextLimit) =>
 export const overflow = (limit: ContextLimit) => `the conversation takes more tokens than fit: ${settingOf(limit)}`;
 
 /** Why the messages cannot fit, before they are rendered: each takes at least one token. Undefined: they may fit. */
-export function messageCountFault(messages: readonly AppMessage[], limit: ContextLimit): string | undefined {
+export function tooManyMessagesFault(messages: readonly AppMessage[], limit: ContextLimit): string | undefined {
   if (messages.length <= limit.contextTokens) return undefined;
   return `the conversation has ${messages.length} messages, and ${settingOf(limit)}`;
 }
@@ -31,7 +31,7 @@ export function messageCountFault(messages: readonly AppMessage[], limit: Contex
  * Why the messages cannot fit, before they are tokenized. Undefined: they may fit.
  * @param tools those that the model sees. @param room the tokens left for them.
  */
-export function textFault(
+export function tooMuchTextFault(
   messages: readonly AppMessage[],
   tools: readonly ToolSchema[],
   room: TokenRoom,

@@ -13,7 +13,7 @@ import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
 import type { ChatTeam } from "./api/app.ts";
 import type { RequestedSampling } from "./api/dialect.ts";
 import { ApiError } from "./api/errors.ts";
-import { messageCountFault, overflow, textFault } from "./context-room.ts";
+import { overflow, tooManyMessagesFault, tooMuchTextFault } from "./context-room.ts";
 import { withCutResponses } from "./cut-responses.ts";
 import { renderOrRefuse } from "./refused-request.ts";
 import { inferenceOf, sampleTurn } from "./sample-turn.ts";
@@ -58,14 +58,14 @@ async function answer(
     const { thinking, toolPrompt, limits } = config;
     const settings = { agent: name, system: "", tools: request.tools, thinking, toolPrompt };
     const limit = { agent: name, contextTokens: limits.contextTokens };
-    refuseOverlong(messageCountFault(request.messages, limit));
+    refuseOverlong(tooManyMessagesFault(request.messages, limit));
     const cut = withCutResponses(request.messages, limits, inference.tokenizer);
     if (!cut) throw overlong(overflow(limit));
     const messages = messagesOf(cut, config.system);
     const prefix = renderOrRefuse(() => {
       const layout = openMessageLayout(inference.tokenizer, settings, { asSampled: true });
       const count = (text: string) => inference.tokenizer.encodeText(text).length;
-      refuseOverlong(textFault(messages, layout.shownTools, { tokens: limits.contextTokens, count }, limit));
+      refuseOverlong(tooMuchTextFault(messages, layout.shownTools, { tokens: limits.contextTokens, count }, limit));
       return layout.opening(messages);
     });
     const room = limits.contextTokens - prefix.length;

@@ -75,7 +75,7 @@ test("a tool call's maximum cost is reserved before its turn's delegations get t
     parameters: z.strictObject({ query: z.string() }),
     async run(_, context) {
       expect(context.address).toEqual({ ...address, rollout: 3 });
-      const refused = context.budget.hold(0.0006);
+      const refused = context.budget.reserve(0.0006);
       await new Promise(setImmediate);
       context.budget.addCost(0.0001);
       return refused ?? "found";

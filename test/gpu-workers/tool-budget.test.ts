@@ -45,7 +45,7 @@ async function run(allowance?: { calls: number; microUsd: null }) {
     description: "What follows a word.",
     parameters: z.object({ word: z.string() }),
     async run(_, { budget }) {
-      const refused = budget.take(0.001);
+      const refused = budget.charge(0.001);
       if (refused === undefined) lookups += 1;
       return refused ?? "birch";
     },

@@ -11,7 +11,7 @@ const SILENCE_SECONDS = 30;
 /** A fetch for one repository, which fails if the hub falls silent. A file that the repository lacks is left to the caller. */
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
-    const response = await endingSilence(input, init).catch((cause: unknown) => {
+    const response = await fetchWithIdleTimeout(input, init).catch((cause: unknown) => {
       throw hubUnavailable(`${url} does not answer (${requestFault(cause)})`, cause);
     });
     const { status, headers } = response;
@@ -24,7 +24,7 @@ export function hubFetch({ url }: HubSettings, repository: string): typeof fetch
 }
 
 /** Like `fetch`, but fails once nothing has arrived for SILENCE_SECONDS: neither the response's headers nor more of its body. */
-const endingSilence: typeof fetch = async (input, init) => {
+const fetchWithIdleTimeout: typeof fetch = async (input, init) => {
   const silence = new AbortController();
   const abort = () => silence.abort(new Error(`nothing arrived for ${SILENCE_SECONDS} s`));
   const timer = setTimeout(abort, 1000 * SILENCE_SECONDS).unref();

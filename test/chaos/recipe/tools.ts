@@ -25,7 +25,7 @@ export const tools: OpenTools = async ({ config, environment, store }) => {
     description: "What follows a word.",
     parameters: z.object({ word: z.string() }),
     async run({ word }, { budget }) {
-      const refusal = budget.take(PAGE_USD);
+      const refusal = budget.charge(PAGE_USD);
       if (refusal !== undefined) return refusal;
       await runBudget?.charge(PAGE_USD);
       const url = `${environment["MGRPO_CHAOS_WORLD"]}/page?word=${encodeURIComponent(word)}`;

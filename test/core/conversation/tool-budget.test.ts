@@ -8,17 +8,17 @@ const calls = (limit: number) => openToolBudget({ calls: limit, microUsd: null }
 
 test("7 calls, 1 taken: 6 left for 4 delegations, as 2 + 2 + 1 + 1; they spend 4, so 2 return", () => {
   const budget = calls(7);
-  budget.take(0);
+  budget.charge(0);
   expect(budget.split(4).map((one) => one?.calls)).toEqual([2, 2, 1, 1]);
   for (const spent of [2, 1, 1, 0]) budget.settle({ calls: spent, microUsd: 5 });
   expect(budget.spent()).toEqual({ calls: 5, microUsd: 20 });
   expect(budget.split(1)).toEqual([{ calls: 2, microUsd: null }]);
 });
 
-test("only a price above the remaining budget is refused; a cost for which nothing was held may overdraw it", () => {
+test("only a price above the remaining budget is refused; a cost for which nothing was reserved may overdraw it", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
   expect(budget.leftUsd()).toBe(0.003);
-  expect([budget.take(0.002), budget.take(0.002), budget.take(0.001)]).toEqual([
+  expect([budget.charge(0.002), budget.charge(0.002), budget.charge(0.001)]).toEqual([
     undefined,
     "the remaining budget does not cover this call: it may cost $0.002, and $0.001 is left",
     undefined,
@@ -27,7 +27,7 @@ test("only a price above the remaining budget is refused; a cost for which nothi
   budget.addCost(0.004);
   expect(budget.spent()).toEqual({ calls: 2, microUsd: 7000 });
   expect(budget.leftUsd()).toBe(0);
-  expect([budget.take(0), budget.take(0.001)]).toEqual([
+  expect([budget.charge(0), budget.charge(0.001)]).toEqual([
     undefined,
     "the remaining budget does not cover this call: it may cost $0.001, and $0 is left",
   ]);
@@ -37,9 +37,9 @@ test("only a price above the remaining budget is refused; a cost for which nothi
   ]);
 });
 
-test("a call holds $0.002 of $0.003: another call that may cost as much is refused, and the unspent part is available in the next turn", () => {
+test("a call reserves $0.002 of $0.003: another call that may cost as much is refused, and the unspent part is available in the next turn", () => {
   const budget = openToolBudget({ calls: null, microUsd: 3000 });
-  expect([budget.hold(0.002), budget.hold(0.002), budget.hold(0.0005), budget.take(0.0001)]).toEqual([
+  expect([budget.reserve(0.002), budget.reserve(0.002), budget.reserve(0.0005), budget.charge(0.0001)]).toEqual([
     undefined,
     "the remaining budget does not cover this call: it may cost $0.002, and $0.001 is left",
     undefined,
@@ -57,7 +57,7 @@ test("a call holds $0.002 of $0.003: another call that may cost as much is refus
 });
 
 test("a refusal prints enough digits to show that the cost is above what is left", () => {
-  const refusal = (microUsd: number, usd: number) => openToolBudget({ calls: null, microUsd }).hold(usd);
+  const refusal = (microUsd: number, usd: number) => openToolBudget({ calls: null, microUsd }).reserve(usd);
   expect(refusal(1210, 0.00124)).toMatch(/it may cost \$0\.00124, and \$0\.00121 is left$/);
   expect(refusal(12_300_000, 12.34)).toMatch(/it may cost \$12\.34, and \$12\.3 is left$/);
 });
@@ -65,7 +65,7 @@ test("a refusal prints enough digits to show that the cost is above what is left
 test("without a limit, no call is refused and no share is limited", () => {
   const budget = openToolBudget(undefined);
   expect(budget.leftUsd()).toBe(Number.POSITIVE_INFINITY);
-  expect([budget.take(1e6), budget.hold(1e6), ...budget.split(2)]).toEqual([
+  expect([budget.charge(1e6), budget.reserve(1e6), ...budget.split(2)]).toEqual([
     undefined,
     undefined,
     undefined,
@@ -80,7 +80,7 @@ test("a tree of conversations never makes more calls than the rollout's limit", 
       const budget = calls(limit);
       let made = 0;
       const spend = (from: ReturnType<typeof openToolBudget>, wanted: number): Spent => {
-        for (let i = 0; i < wanted; i++) if (from.take(0) === undefined) made += 1;
+        for (let i = 0; i < wanted; i++) if (from.charge(0) === undefined) made += 1;
         return from.spent();
       };
       for (const { own, subs } of turns) {
@@ -116,7 +116,7 @@ function play(turns: readonly PricedTurn[], allowance: Allowance | undefined, or
   for (const { own, subs } of turns) {
     const ends: (() => void)[] = [];
     for (const { price, most, percent } of own) {
-      const why = budget.take(price / 1e6) ?? budget.hold(most / 1e6);
+      const why = budget.charge(price / 1e6) ?? budget.reserve(most / 1e6);
       refused.push(why !== undefined);
       if (why === undefined) ends.push(() => budget.addCost((most * percent) / 1e8));
     }

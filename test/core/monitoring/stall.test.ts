@@ -195,8 +195,8 @@ test("after 90 s, training that was taken over twice counts as stalled, and trai
       agents: [agent("main", { trainer: "main-1", takeovers }), agent("searcher", { version: 1 })],
     };
     const detector = new StallDetector(config);
-    detector.look(state, NOW, null);
-    return detector.look(
+    detector.observe(state, NOW, null);
+    return detector.observe(
       { ...state, workers: state.workers.map((one) => ({ ...one, seenAt: NOW + 90_000 })) },
       NOW + 90_000,
       null,
@@ -215,7 +215,7 @@ test("a run has stalled after a minute without progress, or after three step tim
   const idle = { ...healthy, groups: unscored({}) };
   const detector = new StallDetector(config);
   const look = (state: RunState, seconds: number, stepSeconds: number | null = null) =>
-    detector.look(state, NOW + seconds * 1000, stepSeconds);
+    detector.observe(state, NOW + seconds * 1000, stepSeconds);
   expect(look(idle, 0)).toBeUndefined();
   expect(look(idle, 59)).toBeUndefined();
   expect(look(idle, 61)?.seconds).toBe(61);
@@ -229,7 +229,7 @@ test("the time for which a run was halted does not count", () => {
   const detector = new StallDetector(config);
   const look = (seconds: number) => {
     const listed = { run: RUN, progress: "", progressAt: NOW + 7_200_000 };
-    return detector.look(idle, NOW + seconds * 1000, null, seconds < 7200 ? undefined : listed);
+    return detector.observe(idle, NOW + seconds * 1000, null, seconds < 7200 ? undefined : listed);
   };
   expect(look(0)).toBeUndefined();
   expect(look(7201)).toBeUndefined();
@@ -242,7 +242,7 @@ test("a run has stalled only after ten minutes if processes at work are the only
   const detector = new StallDetector(config);
   const look = (seconds: number) => {
     const alive = workers.map((one) => ({ ...one, seenAt: NOW + seconds * 1000 }));
-    return detector.look({ ...busy, workers: alive }, NOW + seconds * 1000, null);
+    return detector.observe({ ...busy, workers: alive }, NOW + seconds * 1000, null);
   };
   expect(look(0)).toBeUndefined();
   expect(look(500)).toBeUndefined();
@@ -260,9 +260,9 @@ test("while unclaimed rollouts wait for a worker that runs others, a run has sta
     ];
     const state = { ...healthy, groups: unscored({ claims: { "0": "main-1" } }) };
     const detector = new StallDetector(config);
-    detector.look({ ...state, workers: workers(NOW) }, NOW, null);
+    detector.observe({ ...state, workers: workers(NOW) }, NOW, null);
     const later = NOW + seconds * 1000;
-    return detector.look({ ...state, workers: workers(later) }, later, null)?.causes.map(({ what }) => what);
+    return detector.observe({ ...state, workers: workers(later) }, later, null)?.causes.map(({ what }) => what);
   };
   const atWork = ["main-1 runs 1 rollout", "1 rollout is not claimed by any worker"];
   expect(stallAfter(90, 1)).toBeUndefined();

@@ -4,7 +4,7 @@ import type { Conversation, StopReason, ToolResponse } from "../../../core/contr
 import { digestOf } from "../../../core/contracts/names.ts";
 import type { GroupRecord } from "../../../core/contracts/records.ts";
 import type { FinishedOutcome, Invocation } from "../../../core/contracts/rollout.ts";
-import { givenVerdict, isComplete, scoreRollout, UNJUDGED, validateOutcome } from "../../../core/training/score.ts";
+import { appVerdict, isComplete, scoreRollout, UNJUDGED, validateOutcome } from "../../../core/training/score.ts";
 import { conversationOf, teamConfig } from "../../fakes/scripted-team.ts";
 
 const address = { run: "test", phase: "train", step: 0, group: 0, rollout: 0 };
@@ -193,14 +193,14 @@ test("a rollout's score counts its sampled tokens, sums what judging cost, and n
 
 test("rewards that an app gives are the verdicts on its rollout and on its sub-agents; without them, the recipe's rewards decide", () => {
   const outcome = outcomeOf([]);
-  expect(givenVerdict(outcome)).toBeUndefined();
-  expect(givenVerdict(outcome, "searcher")).toBeUndefined();
+  expect(appVerdict(outcome)).toBeUndefined();
+  expect(appVerdict(outcome, "searcher")).toBeUndefined();
   const app = { branches: [], counts: {}, reward: 0, rewards: { searcher: 0.25 } };
   const given: FinishedOutcome = { ...outcome, app };
-  expect(givenVerdict(given)).toEqual({ score: 0 });
-  expect(givenVerdict(given, "searcher")).toEqual({ score: 0.25 });
-  expect(givenVerdict(given, "reader")).toBeUndefined();
-  expect(givenVerdict({ ...outcome, app: { branches: [], counts: {}, reward: 1 } }, "searcher")).toBeUndefined();
+  expect(appVerdict(given)).toEqual({ score: 0 });
+  expect(appVerdict(given, "searcher")).toEqual({ score: 0.25 });
+  expect(appVerdict(given, "reader")).toBeUndefined();
+  expect(appVerdict({ ...outcome, app: { branches: [], counts: {}, reward: 1 } }, "searcher")).toBeUndefined();
 });
 
 /** The main agent and one searcher have two turns each. If `subTurns` is null, the searcher's conversation is not well-formed. */

@@ -5,7 +5,7 @@ import type { AgentSession, AppMessage, TurnRequest } from "../../../core/contra
 import type { Tokenizer } from "../../../core/ports.ts";
 import { AgentSessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { ApiError } from "../../../gpu-workers/gateway/api/errors.ts";
-import { textFault } from "../../../gpu-workers/gateway/context-room.ts";
+import { tooMuchTextFault } from "../../../gpu-workers/gateway/context-room.ts";
 import { LimitReached } from "../../../gpu-workers/gateway/limit-reached.ts";
 import { servedTeam } from "../../../gpu-workers/gateway/served-team.ts";
 import type { PolicyVersions } from "../../../gpu-workers/rollouts/policy-versions.ts";
@@ -130,7 +130,7 @@ test("texts that fit are never refused; texts that do not fit always are, if the
         const message = (one: string): AppMessage => (asTool ? { role: "tool", call: 0, text: one } : user(one));
         const count = (one: string) => Math.ceil(one.length / per);
         const total = texts.reduce((sum, one) => sum + count(one), 0);
-        const fault = textFault(texts.map(message), [], { tokens: limit.contextTokens, count }, limit);
+        const fault = tooMuchTextFault(texts.map(message), [], { tokens: limit.contextTokens, count }, limit);
         if (total <= limit.contextTokens) expect(fault).toBeUndefined();
         else if (texts.join("").length > 8 * limit.contextTokens) expect(fault).toBeDefined();
       },

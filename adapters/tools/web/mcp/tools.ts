@@ -42,7 +42,7 @@ export async function mcpTools(
     description,
     parameters,
     async run(args, context) {
-      const refused = context.budget.take(usdPerCall);
+      const refused = context.budget.charge(usdPerCall);
       if (refused) return refused;
       const request = { tool: `mcp ${name} ${tool}`, backend, arguments: z.json().parse(args) };
       const ask = () => callTool(tool, args);

@@ -12,8 +12,8 @@ interface PageText {
 }
 
 /**
- * Begins an extraction, before the caller's first `await`: holds what it may cost, or what is left of the rollout's budget if that is less
- * but may be enough. The returned function reads the page, or returns a message that the page may cost more than what is held.
+ * Begins an extraction, before the caller's first `await`: reserves what it may cost, or what is left of the rollout's budget if that is less
+ * but may be enough. The returned function reads the page, or returns a message that the page may cost more than what is reserved.
  */
 export type BeginExtraction = (goal: string, context: ToolContext) => (page: PageText) => Promise<string>;
 
@@ -33,13 +33,16 @@ export function goalExtractor(model: ToolModel, calls: ExternalCalls): BeginExtr
   return (goal, context) => {
     const prompt = promptFor(goal, EMPTY);
     const leftUsd = context.budget.leftUsd();
-    const heldUsd = Math.max(maxCostUsdOf(model, prompt), Math.min(maxCostUsdOf(model, [...prompt, longest]), leftUsd));
-    const refused = context.budget.hold(heldUsd);
+    const reservedUsd = Math.max(
+      maxCostUsdOf(model, prompt),
+      Math.min(maxCostUsdOf(model, [...prompt, longest]), leftUsd),
+    );
+    const refused = context.budget.reserve(reservedUsd);
     return async (page) => {
       if (refused) return refused;
       const messages = promptFor(goal, page);
       const maxUsd = maxCostUsdOf(model, messages);
-      if (maxUsd > heldUsd && Number.isFinite(leftUsd)) return notCovered(maxUsd, heldUsd);
+      if (maxUsd > reservedUsd && Number.isFinite(leftUsd)) return notCovered(maxUsd, reservedUsd);
       return callToolModel(model, { tool: "extract", messages }, calls, context);
     };
   };

@@ -51,7 +51,7 @@ export function maxCostUsdOf({ usdPerMillionTokens, maxTokens }: ToolModel, mess
 
 /**
  * The model's text after its thinking, or a message saying that the model refuses the content or gives no usable answer. The caller has
- * reserved the call's maximum cost (`hold`). Decoding is greedy if the model allows it, so the cached answer depends little on which caller
+ * reserved the call's maximum cost (`reserve`). Decoding is greedy if the model allows it, so the cached answer depends little on which caller
  * asks first.
  */
 export async function callToolModel(

@@ -20,7 +20,7 @@ export function reasonTool(model: ToolModel, calls: ExternalCalls): Tool<{ probl
         { role: "system", content: INSTRUCTIONS },
         { role: "user", content: escapeSpecialTokens(problem) },
       ] as const;
-      const refused = context.budget.take(0) ?? context.budget.hold(maxCostUsdOf(model, messages));
+      const refused = context.budget.charge(0) ?? context.budget.reserve(maxCostUsdOf(model, messages));
       return refused ?? abortable(callToolModel(model, { tool: "reason", messages }, calls, context), context.signal);
     },
   };

@@ -29,7 +29,7 @@ export function searchTool(
     description: `Searches the web; returns the ${results} best results, each with its address.`,
     parameters: z.strictObject({ query: z.string().regex(/\S/, "must not be blank") }),
     async run({ query }, context) {
-      const refused = context.budget.take(usdPerCall);
+      const refused = context.budget.charge(usdPerCall);
       if (refused) return refused;
       const args = { query: query.trim(), results };
       const request = { tool: "search", backend: service, arguments: args };

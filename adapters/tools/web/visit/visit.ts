@@ -71,7 +71,7 @@ export function visitTool({ settings, fetching, reader, calls, extractForGoal }:
     const address = addressOf(url);
     if (!address)
       return `${clip(url, MAX_QUOTED_URL)} is not the address of a page: it must start with https:// or http://`;
-    const refused = context.budget.take(usdPerCall);
+    const refused = context.budget.charge(usdPerCall);
     if (refused) return refused;
     const extract = goal === undefined ? undefined : extractForGoal?.(goal, context);
     const blocked = async () => {

@@ -2,9 +2,9 @@
  * @file Freezes data that the user's code gets, with everything in it. All rollouts of a process share their questions: a tool or an app that
  * changed one would change it for the others.
  */
-export function frozen<T>(value: T): T {
+export function deepFreeze<T>(value: T): T {
   if (typeof value !== "object" || value === null) return value;
-  for (const inner of Object.values(value)) frozen(inner);
+  for (const inner of Object.values(value)) deepFreeze(inner);
   Object.freeze(value);
   return value;
 }
