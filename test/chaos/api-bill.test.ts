@@ -55,7 +55,7 @@ function trialOf(history: readonly Entry[], agentsMicroUsd = SUM, more: Partial<
   const bills = { judgesMicroUsd: 0, toolsMicroUsd: 0, agentsMicroUsd };
   const runs = [{ run: "a", status: "finished", records: {}, ...bills, foreignTrajectories: [] }];
   const rest = { log: [], strikes: [], limits: LIMITS, starts: {}, ends: [] };
-  return { isTimely: true, seconds: 100, runs, history, ...rest, ...more };
+  return { endedInTime: true, seconds: 100, runs, history, ...rest, ...more };
 }
 
 const broken = (trial: Trial) =>

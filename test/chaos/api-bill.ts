@@ -1,6 +1,6 @@
 /**
- * @file The laws on the bill of a priced searcher. Every answer of its API has a cost of its own, so a payment names the answer that it pays
- * for. A turn is paid once, when its last request has ended:
+ * @file The laws on the bill of a priced searcher. Every answer of its API has a cost of its own, so a payment's amount
+ * identifies its answer. A turn is paid once, when its last request has ended:
  *
  *     answered                                       the answer's cost
  *     broken off, given up, never answered           the maximum, on top, for each such request of the turn
@@ -83,8 +83,8 @@ function paidBy(history: Trial["history"], process: string, costs: readonly numb
   const names = new Set(counted.map(({ name }) => name));
   const possible = uniqueOf(own.flatMap(({ possiblePayment }) => possiblePayment ?? []));
   return [
-    ...counted.map(({ microUsd }) => takenApart(microUsd, costs, false)),
-    ...possible.filter(({ name }) => !names.has(name)).map(({ microUsd }) => takenApart(microUsd, costs, true)),
+    ...counted.map(({ microUsd }) => decompose(microUsd, costs, false)),
+    ...possible.filter(({ name }) => !names.has(name)).map(({ microUsd }) => decompose(microUsd, costs, true)),
   ];
 }
 
@@ -92,7 +92,7 @@ function paidBy(history: Trial["history"], process: string, costs: readonly numb
  * The parts are unambiguous: the output of a request of unknown cost is billed higher than any answer, and the inputs of all of a turn's
  * requests of unknown cost, together, lower than one output token.
  */
-function takenApart(microUsd: number, costs: readonly number[], isPossible: boolean): Paid {
+function decompose(microUsd: number, costs: readonly number[], isPossible: boolean): Paid {
   const unknown = Math.floor(microUsd / MAX_OUTPUT_MICRO_USD);
   const rest = microUsd - unknown * MAX_OUTPUT_MICRO_USD;
   const answer = costs.find((cost) => cost <= rest && rest <= cost + unknown * MAX_INPUT_MICRO_USD);

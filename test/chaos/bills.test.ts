@@ -22,7 +22,17 @@ function trialOf(toolsMicroUsd: number, starts: Trial["starts"] = {}): Trial {
     request("searcher-b"),
     request("functions", "/v1/chat/completions"),
   ];
-  return { isTimely: true, seconds: 1, runs: [run], history, log: [], strikes: [], limits: LIMITS, starts, ends: [] };
+  return {
+    endedInTime: true,
+    seconds: 1,
+    runs: [run],
+    history,
+    log: [],
+    strikes: [],
+    limits: LIMITS,
+    starts,
+    ends: [],
+  };
 }
 
 test("each request of a run's tool costs its price, once", () => {

@@ -32,7 +32,7 @@ const HELD_MS = 50_000;
 /** A claim on the verdict, at a time of the store. */
 const claimed = (madeAt: number): Entry => {
   const claim = { madeAt, heldUntil: madeAt + HELD_MS };
-  return wrote("", { facts: [], lease: { name: CLAIM, act: "hold", seconds: HELD_MS / 1000, claim } });
+  return wrote("", { facts: [], lease: { name: CLAIM, act: "grant", seconds: HELD_MS / 1000, claim } });
 };
 
 /** Once the first claim has expired, the verdict is claimed again and the judge is asked again. */
@@ -79,7 +79,7 @@ const run: RunResult = {
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}): Trial {
   return {
-    ...{ isTimely: true, seconds: 20, runs: [run], history, log: [], strikes: [], limits: LIMITS },
+    ...{ endedInTime: true, seconds: 20, runs: [run], history, log: [], strikes: [], limits: LIMITS },
     ...{ starts: {}, ends: [], ...more },
   };
 }
@@ -125,8 +125,8 @@ test("the undisturbed trial keeps every law", () => {
 const TOOLS_BILL = "the tools' bill is the price of their requests";
 
 const broken: [string, keyof typeof laws, Trial][] = [
-  ["a trial that does not end", "the trial ends, every run is finished", trialOf(story(), { isTimely: false })],
-  ["a halted run", "the trial ends, every run is finished", withRun({ status: "halted" })],
+  ["a trial that does not end", "the trial ends and every run is finished", trialOf(story(), { endedInTime: false })],
+  ["a halted run", "the trial ends and every run is finished", withRun({ status: "halted" })],
   [
     "different weights",
     "scores, groups, weights and evaluations are those of the undisturbed run",
@@ -153,7 +153,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
   [
     "a worker that nobody declares dead",
     "no wait lasts beyond its deadline",
-    trialOf([...story(), wrote("", { facts: [], lease: { name: "RUN#a WORKER#main-1", act: "hold" } })], {
+    trialOf([...story(), wrote("", { facts: [], lease: { name: "RUN#a WORKER#main-1", act: "grant" } })], {
       seconds: 1000,
       runs: [{ ...run, status: "running" }],
     }),

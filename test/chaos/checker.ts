@@ -27,8 +27,8 @@ const effects = ({ history }: Trial): Entry[] =>
   history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
 
 export const laws: Readonly<Record<string, Law>> = {
-  "the trial ends, every run is finished": ({ trial }) => [
-    ...(trial.isTimely
+  "the trial ends and every run is finished": ({ trial }) => [
+    ...(trial.endedInTime
       ? []
       : [`not ended after ${trial.seconds.toFixed(0)} s; starts: ${JSON.stringify(trial.starts)}`]),
     ...trial.runs.filter(({ status }) => status !== "finished").map(({ run, status }) => `run ${run} is ${status}`),
@@ -171,10 +171,10 @@ function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly
 const MAX_REQUEST_MICRO_USD = 12_000;
 
 /** Requests to the judge that may be under way when a process dies. */
-export const ASKS_AT_ONCE = 16;
+export const MAX_CONCURRENT_REQUESTS = 16;
 
 /** Processes whose death may lose an answer of the judge: functions and evaluation workers ask it, and the cloud stores its verdicts. */
-export const LOSES_ANSWERS = /^(functions|cloud|eval-.*)$/;
+export const ANSWER_LOSING_PROCESSES = /^(functions|cloud|eval-.*)$/;
 
 /**
  * How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. An event
@@ -196,14 +196,15 @@ const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): num
 
 /** Requests to the judge that a kill, a stop or a failure of a process, or the deadline of a verdict, may have cut off. */
 function countCutOff({ strikes, log }: Trial): number {
-  const deaths = strikes.filter(({ process }) => LOSES_ANSWERS.test(process)).length + log.filter(isFailure).length;
-  return deaths * ASKS_AT_ONCE + log.filter((line) => line.includes("no verdict within")).length;
+  const deaths =
+    strikes.filter(({ process }) => ANSWER_LOSING_PROCESSES.test(process)).length + log.filter(isFailure).length;
+  return deaths * MAX_CONCURRENT_REQUESTS + log.filter((line) => line.includes("no verdict within")).length;
 }
 
 /** A worker exits on an error, such as a full disk, and what it had in flight ends with it. */
 function isFailure(line: string): boolean {
   const [process = ""] = line.split(": ", 1);
-  return LOSES_ANSWERS.test(process) && line.includes('"what":"worker failed"');
+  return ANSWER_LOSING_PROCESSES.test(process) && line.includes('"what":"worker failed"');
 }
 
 /** The API of a priced searcher counts tokens by the order of its answers, and the digest of a rollout covers these counts. */

@@ -16,7 +16,7 @@ const entry = (given: Given): Entry => ({
 
 /** The store's time is that of the trial. */
 const claim = (madeAt: number): LeaseChange => ({
-  ...{ name: NAME, act: "hold", seconds: HELD_MS / 1000 },
+  ...{ name: NAME, act: "grant", seconds: HELD_MS / 1000 },
   claim: { madeAt, heldUntil: madeAt + HELD_MS },
 });
 const claimed = (sentAt: number): Entry => entry({ sentAt, lease: claim(sentAt) });
@@ -24,7 +24,7 @@ const answered = (sentAt: number, more: Partial<Entry> = {}): Entry =>
   entry({ sentAt, channel: "world", verdictMicroUsd: 2000, ...more });
 
 const trialOf = (history: readonly Entry[]): Trial => ({
-  ...{ isTimely: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {}, ends: [] },
+  ...{ endedInTime: true, seconds: 20, runs: [], history, log: [], strikes: [], limits: LIMITS, starts: {}, ends: [] },
 });
 
 test("a claim is reported if the one before it has not expired, unless clock error explains it", () => {
@@ -41,7 +41,7 @@ const RELEASE: LeaseChange = { name: NAME, act: "release" };
 
 test.each<[string, Partial<Entry>]>([
   ["released it", { lease: RELEASE }],
-  ["failed", { lease: { name: NAME, act: "hold", seconds: 1 } }],
+  ["failed", { lease: { name: NAME, act: "grant", seconds: 1 } }],
   ["may have released it in a write whose target died", { status: 0, possibleLease: RELEASE }],
 ])("the next claim may follow at once if the holder of the previous one %s", (_what, end) => {
   expect(overlappingClaims(trialOf([claimed(0), entry({ sentAt: 20, ...end }), claimed(40)]))).toEqual([]);

@@ -2,7 +2,7 @@
  * @file The laws on claims. A process claims a verdict before it asks the judge for it; while a claim is held, nobody else claims the verdict.
  * Together they mean that a judge is never asked twice at once for the same verdict. A death ends no claim, and excuses nothing.
  */
-import type { Entry, Hold, LeaseChange, Trial } from "./history.ts";
+import type { Entry, LeaseChange, LeaseGrant, Trial } from "./history.ts";
 
 /** The store states its time in whole seconds, and a caller's clock is corrected by two such statements. */
 const CLOCK_ERROR_MS = 3000;
@@ -42,9 +42,9 @@ function changesOf({ lease, possibleLease, sentAt, answeredAt }: Entry): { chang
   return possibleLease && !isClaim(possibleLease) ? [{ change: possibleLease, at: sentAt }] : [];
 }
 
-type Claim = Hold & Required<Pick<Hold, "claim">>;
+type Claim = LeaseGrant & Required<Pick<LeaseGrant, "claim">>;
 const isClaim = (change: LeaseChange | undefined): change is Claim =>
-  change?.act === "hold" && change.claim !== undefined;
+  change?.act === "grant" && change.claim !== undefined;
 
 /** All requests to the judge pass the functions' proxy to the world. */
 const isFaultOfJudge = ({ process, channel, fault }: Entry) =>

@@ -171,9 +171,9 @@ describe("leases", () => {
   test("a worker holds its lease once it registers; heartbeats extend it, and declaring the worker dead ends it", async () => {
     const register = ({ table }: AwsStore) =>
       table.insert(tableKeys.worker("a", "main-1"), worker as unknown as TableItem);
-    expect(await leaseAfter(register)).toEqual({ name: WORKER, act: "hold" });
+    expect(await leaseAfter(register)).toEqual({ name: WORKER, act: "grant" });
     const beat = writes.heartbeat("a", "main-1", "alive", { running: 2, quarantined: 0 });
-    expect(await leaseOfChange(beat)).toEqual({ name: WORKER, act: "hold" });
+    expect(await leaseOfChange(beat)).toEqual({ name: WORKER, act: "grant" });
     expect(await leaseOfChange(writes.markDead(worker))).toEqual({ name: WORKER, act: "end" });
   });
 
@@ -208,16 +208,16 @@ describe("leases", () => {
   test("a claim on a verdict is held until the time in its record, can be released, and ends with the verdict", async () => {
     const insert = (record: TableItem) => leaseAfter(({ table }) => table.insert(key, record));
     expect(await insert({ ...claimed })).toEqual({
-      ...{ name: VERDICT, act: "hold", seconds: 20 },
+      ...{ name: VERDICT, act: "grant", seconds: 20 },
       claim: { madeAt: NOW, heldUntil: NOW + 20_000 },
     });
     const again = { ...until(NOW + 9000), set: [...(until(NOW + 9000).set ?? []), [["token"], "u"] as const] };
     expect(await leaseOfChange(again as TableChange)).toMatchObject({ seconds: 9, claim: { heldUntil: NOW + 9000 } });
     const { token: _token, ...free } = claimed;
     expect(await insert(free)).toBeUndefined();
-    expect(await leaseOfChange(until(NOW + 3000))).toEqual({ name: VERDICT, act: "hold", seconds: 3 });
+    expect(await leaseOfChange(until(NOW + 3000))).toEqual({ name: VERDICT, act: "grant", seconds: 3 });
     // The store's clock jumped ahead by an hour while the write was under way.
-    expect(await leaseOfChange(until(NOW + 51_000 - 3_600_000))).toEqual({ name: VERDICT, act: "hold", seconds: 0 });
+    expect(await leaseOfChange(until(NOW + 51_000 - 3_600_000))).toEqual({ name: VERDICT, act: "grant", seconds: 0 });
     expect(await leaseOfChange(until(0))).toEqual({ name: VERDICT, act: "release" });
     const verdict = objectKeys.verdict("a", subject, "judge-1");
     const commit = ({ objects }: AwsStore) => objects.commit(verdict, new TextEncoder().encode("{}"));

@@ -52,9 +52,9 @@ export interface Exchange {
   readonly closedAt?: number;
 }
 
-export interface Hold {
+export interface LeaseGrant {
   readonly name: string;
-  readonly act: "hold";
+  readonly act: "grant";
   /** For how long. Absent: for the run's lease time. */
   readonly seconds?: number;
   /** Of a claim on a verdict, whose holder asks the judge. Absent: a worker's lease, or the pause after a failure. */
@@ -63,8 +63,8 @@ export interface Hold {
 
 /** What a write did to a lease, by the name of its record. */
 export type LeaseChange =
-  | Hold
-  /** release: anybody may take it. end: it is over for good. */
+  | LeaseGrant
+  /** release: anyone may take it. end: it is over for good. */
   | { readonly name: string; readonly act: "release" | "end" };
 
 /**
@@ -104,7 +104,7 @@ export interface End {
 /** The result of a trial. */
 export interface Trial {
   /** False: it had not ended at its deadline, or a process was crash-looping. */
-  readonly isTimely: boolean;
+  readonly endedInTime: boolean;
   readonly seconds: number;
   readonly runs: readonly RunResult[];
   readonly history: readonly Entry[];

@@ -21,9 +21,9 @@ export function leaseChange(write: StoreWrite, storeTime: number): LeaseChange |
 
 function workerChange(write: Exclude<StoreWrite, { kind: "put" }>): LeaseChange | undefined {
   const name = write.key;
-  if (write.kind === "insert") return { name, act: "hold" };
+  if (write.kind === "insert") return { name, act: "grant" };
   if (write.set.get("state")?.S === "dead") return { name, act: "end" };
-  return write.added.has("counter") ? { name, act: "hold" } : undefined;
+  return write.added.has("counter") ? { name, act: "grant" } : undefined;
 }
 
 function held(
@@ -37,7 +37,7 @@ function held(
   if (until === 0) return { name, act: "release" };
   // A write can take effect after its `heldUntil`: the machine slept, or the write is an echo. It then holds for 0 s.
   const seconds = Math.max(0, until - storeTime) / 1000;
-  return { name, act: "hold", seconds, ...(isClaim && { claim: { madeAt: storeTime, heldUntil: until } }) };
+  return { name, act: "grant", seconds, ...(isClaim && { claim: { madeAt: storeTime, heldUntil: until } }) };
 }
 
 /** Nobody asks for a verdict that exists. */

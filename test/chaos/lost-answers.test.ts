@@ -50,18 +50,18 @@ const withWrites = ({ objects, table, clock }: Store, wrap: Wrap): Store => ({
   clock,
 });
 
-/** Tells `saw` of each write once it has taken effect. What `saw` throws takes the place of the answer. */
-const watched = (store: Store, saw: (write: string) => void): Store =>
+/** Calls `onWrite` with each write once it has taken effect. What it throws takes the place of the answer. */
+const observed = (store: Store, onWrite: (write: string) => void): Store =>
   withWrites(store, (name, write) => async (...args) => {
     const answer = await write(...args);
-    saw(`${name} ${JSON.stringify(args[0])}`);
+    onWrite(`${name} ${JSON.stringify(args[0])}`);
     return answer;
   });
 
 /** Loses the first answer to each write, and adds the write to `all`. */
 function losingAnswers(store: Store, all: Set<string>): Store {
   const lost = new Set<string>();
-  return watched(store, (write) => {
+  return observed(store, (write) => {
     if (lost.has(write)) return;
     lost.add(write);
     all.add(write);
@@ -134,7 +134,7 @@ async function runWith(judge: Rewards, views: Views) {
 
 test("if every writer repeats a write whose answer was lost, the run has the same records, and the judge is asked and paid as often", async () => {
   const [written, lost] = [new Set<string>(), new Set<string>()];
-  const undisturbed = (store: Store) => watched(store, (write) => written.add(write));
+  const undisturbed = (store: Store) => observed(store, (write) => written.add(write));
   const once = paidJudge();
   const expected = await runWith(once.judge, { functions: undisturbed, workers: undisturbed });
   const judge = paidJudge();

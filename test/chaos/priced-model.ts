@@ -1,7 +1,7 @@
 /**
  * @file The model of a priced searcher, as its API serves it: it asks the tool for the word after the one in its task and repeats what the
- * tool says. Its replies are functions of the request. Their costs are not: each is unique in its trial, so a payment names the answer that
- * it is for.
+ * tool says. Its replies are functions of the request. Their costs are not: each is unique in its trial, so a payment's
+ * amount identifies its answer.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";

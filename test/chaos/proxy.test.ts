@@ -169,7 +169,7 @@ test("if the target's clock is ahead, answers carry its time, and leases are cou
   expect(response.headers.get("date")).toBe("Thu, 26 Nov 2026 13:00:00 GMT");
   const claim = { madeAt: Date.parse("Thu, 26 Nov 2026 13:00:00 GMT"), heldUntil: Number(heldUntil.N) };
   expect(history.map(({ lease }) => lease)).toEqual([
-    { name: "VERDICT#a#0f JUDGE#judge", act: "hold", seconds: 51, claim },
+    { name: "VERDICT#a#0f JUDGE#judge", act: "grant", seconds: 51, claim },
   ]);
   await proxy.close();
   target.close();

@@ -60,7 +60,7 @@ const forgivingClient = (model: ChatModel): ChatModel => ({
 });
 
 /** Every turn is billed at its maximum. */
-const dearClient = (model: ChatModel): ChatModel => ({
+const overchargingClient = (model: ChatModel): ChatModel => ({
   async generate(request, signal) {
     request.onUnknownUsage?.();
     const turn = await model.generate(request, signal);
@@ -81,12 +81,12 @@ const sabotages: [string, readonly string[], Sabotage][] = [
     [UNKNOWN],
     { priced: { faults: FAULTS, client: forgivingClient } },
   ],
-  ["a client that pays the maximum for every turn", [ANSWERS], { priced: { client: dearClient } }],
+  ["a client that pays the maximum for every turn", [ANSWERS], { priced: { client: overchargingClient } }],
 ];
 
 let reference: Trial;
 beforeAll(async () => {
-  reference = await runSmallTrial({ isWhole: true, priced: {} });
+  reference = await runSmallTrial({ isIntact: true, priced: {} });
 }, 240_000);
 
 const brokenBy = (trial: Trial) => check({ trial, reference }).map((line) => line.split(": ", 1)[0]);
@@ -96,7 +96,7 @@ test("the program itself keeps every law with a priced searcher, even if request
 }, async () => {
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
   expect(reference.runs[0]?.agentsMicroUsd).toBeGreaterThan(0);
-  const trial = await runSmallTrial({ isWhole: true, priced: { faults: FAULTS } });
+  const trial = await runSmallTrial({ isIntact: true, priced: { faults: FAULTS } });
   const met = trial.history.filter(({ channel, fault }) => channel === "api" && fault !== undefined);
   expect(met.map(({ fault }) => fault)).toEqual(FAULTS.map(({ kind }) => kind));
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);

@@ -165,7 +165,7 @@ const withoutSignal = (runner: AppRunner): AppRunner => ({
 
 /** The main worker has sent heartbeats, and none for ten seconds: more than two leases, three ticks and the slack. */
 function isSilent(history: readonly Entry[], now: number): boolean {
-  const isOfMain = ({ lease }: Entry) => lease?.act === "hold" && lease.name.startsWith("RUN#a WORKER#main");
+  const isOfMain = ({ lease }: Entry) => lease?.act === "grant" && lease.name.startsWith("RUN#a WORKER#main");
   const heartbeats = history.filter(isOfMain).map(({ answeredAt }) => answeredAt);
   return heartbeats.length > 0 && now - Math.max(...heartbeats) > 10_000;
 }
@@ -178,7 +178,7 @@ function recorded(start: string) {
 const sabotages: [string, readonly string[], Sabotage][] = [
   [
     "an outcome that is lost after its commit",
-    ["the trial ends, every run is finished"],
+    ["the trial ends and every run is finished"],
     { store: losingFirstOutcome, deadlineSeconds: 8 },
   ],
   [
@@ -272,7 +272,7 @@ test("the program itself keeps every law, even if a judge hangs until its client
   timeout: 240_000,
 }, async () => {
   expect(check({ trial: reference, reference }), reference.log.join("\n")).toEqual([]);
-  const trial = await runSmallTrial({ isWhole: true, faults: [{ kind: "hang", request: 0 }] });
+  const trial = await runSmallTrial({ isIntact: true, faults: [{ kind: "hang", request: 0 }] });
   expect(trial.history.filter(({ fault }) => fault === "hang")).toHaveLength(1);
   expect(check({ trial, reference }), trial.log.join("\n")).toEqual([]);
 });

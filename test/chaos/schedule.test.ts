@@ -1,6 +1,6 @@
 /** @file Schedules are functions of their seed, and failing ones shrink to what makes them fail. */
 import { expect, test } from "vitest";
-import { ASKS_AT_ONCE, LOSES_ANSWERS } from "./checker.ts";
+import { ANSWER_LOSING_PROCESSES, MAX_CONCURRENT_REQUESTS } from "./checker.ts";
 import { drawSchedule, KINDS } from "./draw-schedule.ts";
 import { hostileDocuments } from "./hostile-pages.ts";
 import { type Fault, PROCESSES, Schedule, STEPS, undisturbed } from "./schedule.ts";
@@ -70,7 +70,7 @@ test("the number of faults and deaths per step does not depend on the number of 
 test("the schedules of seeds 1 to 241 excuse 82 answers of the judge on average, as docs/chaos.md says", () => {
   const excuses = ({ faults, deaths }: Schedule) =>
     faults.filter(({ process, channel }) => process === "functions" && channel !== "events").length +
-    ASKS_AT_ONCE * deaths.filter(({ process }) => LOSES_ANSWERS.test(process)).length;
+    MAX_CONCURRENT_REQUESTS * deaths.filter(({ process }) => ANSWER_LOSING_PROCESSES.test(process)).length;
   const drawn = Array.from({ length: 241 }, (_, i) => excuses(drawSchedule(i + 1)));
   expect(Math.round(drawn.reduce((sum, n) => sum + n) / drawn.length)).toBe(82);
 });

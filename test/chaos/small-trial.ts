@@ -91,7 +91,7 @@ export interface Sabotage {
   /** Whether what has happened so far breaks the law: the trial ends early. `now`: milliseconds since the trial began. */
   readonly isEnough?: (history: readonly Entry[], now: number) => boolean;
   /** Nothing of the program is broken: all that goes wrong is in `faults`. */
-  readonly isWhole?: boolean;
+  readonly isIntact?: boolean;
 }
 
 interface Stage {
@@ -112,8 +112,8 @@ const DEADLINE_SECONDS = 60;
 /** Between two checks of what has happened so far. */
 const LOOK_MS = 100;
 
-export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Promise<Trial> {
-  const limits = sabotage.isWhole ? PATIENT_LIMITS : SMALL_LIMITS;
+export async function runSmallTrial(sabotage: Sabotage = { isIntact: true }): Promise<Trial> {
+  const limits = sabotage.isIntact ? PATIENT_LIMITS : SMALL_LIMITS;
   const directory = mkdtempSync(join(tmpdir(), "mgrpo-small-"));
   const ports = { dynamo: await freePort(), s3: await freePort() };
   const instances: CloudHandlers[] = [];
@@ -136,9 +136,9 @@ export async function runSmallTrial(sabotage: Sabotage = { isWhole: true }): Pro
   try {
     const judge = await proxyFor(stage, "functions", "world", world.port);
     const config = configOf(stage, judge, await proxyFor(stage, "searcher", "api", world.port));
-    const isTimely = await playRun(stage, config, instances);
+    const endedInTime = await playRun(stage, config, instances);
     await Promise.all(stage.proxies.map((proxy) => proxy.close()));
-    return await resultOf(stage, config, direct, isTimely);
+    return await resultOf(stage, config, direct, endedInTime);
   } finally {
     for (const close of stage.closers) close();
     world.close();
@@ -169,7 +169,7 @@ function configOf({ sabotage, limits }: Stage, judge: number, api: number): RunC
     limits: {
       invocationSeconds: limits.invocation,
       rolloutSeconds: limits.rollout,
-      verdictSeconds: sabotage.isWhole ? 60 : 8,
+      verdictSeconds: sabotage.isIntact ? 60 : 8,
       attempts: 50,
     },
     budget: { usd: MAX_USD, usdPerWorkerHour: { "*": 0 } },
@@ -202,15 +202,17 @@ async function playRun(stage: Stage, config: RunConfig, instances: CloudHandlers
     await startWorker(store, RUN, { agent, roles }, stop.signal, createLog(write), parts).finally(opened.close);
   });
   const over = untilOver(stage, stop.signal);
-  const isTimely = await Promise.race([Promise.all(workers).then(() => true), over]).catch(async (error: unknown) => {
-    write(String(error));
-    // The trial continues: the claims of a failed worker are still held, and the other workers still run.
-    return over;
-  });
+  const endedInTime = await Promise.race([Promise.all(workers).then(() => true), over]).catch(
+    async (error: unknown) => {
+      write(String(error));
+      // The trial continues: the claims of a failed worker are still held, and the other workers still run.
+      return over;
+    },
+  );
   stop.abort();
   await Promise.allSettled(workers);
   await Promise.all(opened.map(({ functions }) => functions.stop()));
-  return isTimely;
+  return endedInTime;
 }
 
 function clientOf({ priced }: Sabotage, agent: AgentConfig): ChatModel {
@@ -221,7 +223,7 @@ function clientOf({ priced }: Sabotage, agent: AgentConfig): ChatModel {
 
 /** Resolves to false at the deadline or once `isEnough` holds. Rejects when the trial has stopped. */
 async function untilOver({ sabotage, history, now }: Stage, signal: AbortSignal): Promise<false> {
-  const until = now() + (sabotage.deadlineSeconds ?? (sabotage.isWhole ? 2 : 1) * DEADLINE_SECONDS) * 1000;
+  const until = now() + (sabotage.deadlineSeconds ?? (sabotage.isIntact ? 2 : 1) * DEADLINE_SECONDS) * 1000;
   while (now() < until && !sabotage.isEnough?.(history, now())) await pause(LOOK_MS, undefined, { signal });
   return false;
 }
@@ -273,7 +275,7 @@ async function proxyFor(stage: Stage, process: SmallProcess, channel: Channel, t
   return proxy.port;
 }
 
-async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely: boolean): Promise<Trial> {
+async function resultOf(stage: Stage, config: RunConfig, store: Store, endedInTime: boolean): Promise<Trial> {
   const { history, log, now, limits } = stage;
   const result = {
     run: RUN,
@@ -283,5 +285,5 @@ async function resultOf(stage: Stage, config: RunConfig, store: Store, isTimely:
     foreignTrajectories: await foreignTrajectories(store, config),
   };
   const seconds = now() / 1000;
-  return { isTimely, seconds, runs: [result], history, log, strikes: [], limits, starts: {}, ends: [] };
+  return { endedInTime, seconds, runs: [result], history, log, strikes: [], limits, starts: {}, ends: [] };
 }

@@ -64,9 +64,9 @@ export async function runTrial(
   const stage = await openStage(built, schedule, otherStore);
   try {
     await startProcesses(stage, deadlineSeconds);
-    const isTimely = await untilOver(stage, deadlineSeconds);
+    const endedInTime = await untilOver(stage, deadlineSeconds);
     await Promise.all([...stage.proxies].map((proxy) => proxy.close()));
-    return await resultOf(stage, isTimely);
+    return await resultOf(stage, endedInTime);
   } finally {
     stage.starvation.stop();
     await stage.supervisor.killAll();
@@ -268,7 +268,7 @@ async function untilOver({ supervisor }: Stage, deadlineSeconds: number): Promis
   return false;
 }
 
-async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
+async function resultOf(stage: Stage, endedInTime: boolean): Promise<Trial> {
   const { configs, history, log, supervisor, startedAt } = stage;
   const { ports, environment } = stage.store;
   const { MGRPO_TABLE: table = "", MGRPO_BUCKET: bucket = "" } = environment;
@@ -286,7 +286,7 @@ async function resultOf(stage: Stage, isTimely: boolean): Promise<Trial> {
     const seconds = (performance.now() - startedAt) / 1000;
     const { strikes, ends } = supervisor;
     const [starts, starvation] = [supervisor.starts(), stage.starvation.measured];
-    return { isTimely, seconds, runs, history, log, strikes, limits: LIMITS, starts, ends, starvation };
+    return { endedInTime, seconds, runs, history, log, strikes, limits: LIMITS, starts, ends, starvation };
   } finally {
     store.close();
   }

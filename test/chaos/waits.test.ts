@@ -9,7 +9,18 @@ const run = { run: "a", records: {}, judgesMicroUsd: 0, toolsMicroUsd: 0, agents
 
 function trialOf(history: readonly Entry[], more: Partial<Trial> = {}, status = "running"): Trial {
   const runs = [{ ...run, status }];
-  return { isTimely: true, seconds: 100, runs, history, log: [], strikes: [], limits, starts: {}, ends: [], ...more };
+  return {
+    endedInTime: true,
+    seconds: 100,
+    runs,
+    history,
+    log: [],
+    strikes: [],
+    limits,
+    starts: {},
+    ends: [],
+    ...more,
+  };
 }
 
 function entry(from: number, to: number, more: Partial<Entry> = {}): Entry {
@@ -90,7 +101,7 @@ const wrote = (at: number, lease: LeaseChange, facts: readonly string[] = []) =>
 
 describe("a worker", () => {
   const name = "RUN#a WORKER#main-1";
-  const beat = (at: number) => wrote(at, { name, act: "hold" });
+  const beat = (at: number) => wrote(at, { name, act: "grant" });
   const dead = (at: number) => wrote(at, { name, act: "end" });
   // Twice the lease, three ticks, and the slack.
   const MOST = 2 * 2 + 3 * 1 + 10;
@@ -138,7 +149,7 @@ describe("a worker", () => {
 
 describe("the claim on a verdict", () => {
   const name = "VERDICT#a#0f JUDGE#judge";
-  const claim = (at: number, seconds: number) => wrote(at, { name, act: "hold", seconds });
+  const claim = (at: number, seconds: number) => wrote(at, { name, act: "grant", seconds });
 
   test("is overdue if it expires and, within the slack, neither is taken over nor ends with the verdict", () => {
     const end = (at: number) => wrote(at, { name, act: "end" });

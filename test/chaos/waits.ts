@@ -71,12 +71,12 @@ interface HeldLease {
 }
 
 function overdueLeases(trial: Trial): string[] {
-  const holds = new Map<string, HeldLease | "over">();
+  const leases = new Map<string, HeldLease | "over">();
   const hindrances = [...strikesOf(trial), ...silencesOf(trial)];
   const late = (name: string, now: number): string[] => {
-    const hold = holds.get(name);
-    if (hold === undefined || hold === "over") return [];
-    const { from, until } = hold;
+    const lease = leases.get(name);
+    if (lease === undefined || lease === "over") return [];
+    const { from, until } = lease;
     const overdue = (now - until) / 1000;
     if (overdue <= trial.limits.slack) return [];
     const allowed = trial.limits.slack + hinderedSeconds(trial, hindrances, from, now);
@@ -89,15 +89,15 @@ function overdueLeases(trial: Trial): string[] {
     .flatMap((change) => {
       const { name, act, at } = change;
       const overdue = late(name, at);
-      if (holds.get(name) === "over") return [];
-      if (act === "hold") holds.set(name, { from: at, until: at + 1000 * heldSeconds(change, trial.limits) });
-      else if (act === "end") holds.set(name, "over");
-      else holds.delete(name);
+      if (leases.get(name) === "over") return [];
+      if (act === "grant") leases.set(name, { from: at, until: at + 1000 * heldSeconds(change, trial.limits) });
+      else if (act === "end") leases.set(name, "over");
+      else leases.delete(name);
       return overdue;
     });
   const ends = new Map(trial.runs.map(({ run }) => [run, endOf(trial, run)]));
   const checkedUntil = (name: string) => ends.get(/^\w+#([^# ]+)/.exec(name)?.[1] ?? "") ?? trial.seconds * 1000;
-  return [...found, ...[...holds.keys()].flatMap((name) => late(name, checkedUntil(name)))];
+  return [...found, ...[...leases.keys()].flatMap((name) => late(name, checkedUntil(name)))];
 }
 
 /** If the target of a write that ends a lease dies during it, the write may have taken effect, so the lease counts as ended. */
@@ -110,7 +110,7 @@ function changeOf({ lease, possibleLease, answeredAt }: Entry): (LeaseChange & {
  * A tick records a heartbeat up to half a lease late. One lease later, a tick suspects the worker; half a lease after that, a tick declares
  * it dead: two leases and three ticks. A claim on a verdict has its own duration.
  */
-function heldSeconds({ seconds }: Extract<LeaseChange, { act: "hold" }>, { lease, tick }: WaitLimits): number {
+function heldSeconds({ seconds }: Extract<LeaseChange, { act: "grant" }>, { lease, tick }: WaitLimits): number {
   return seconds ?? 2 * lease + 3 * tick;
 }
 

@@ -10,11 +10,11 @@ import { sha256 } from "../../engine/hash.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { TargetAgent } from "../../sft/check.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
-import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, RELAY, readReport, relaySettings } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
-const folder = workHere();
+const folder = chdirToProject();
 const suite = relaySettings({ name: "sampled" });
 const APP = ["--set", "runner=recipe"];
 const NATIVE = ["--set", "runner=native"];

@@ -7,12 +7,12 @@ import { AppCall } from "../../core/contracts/app-rollout.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { openReportSigner } from "../../gpu-workers/invocations/signature.ts";
 import { relayApp } from "../fixtures/relay/app.ts";
-import { RELAY, relaySettings, workHere } from "./command-line.ts";
+import { chdirToProject, RELAY, relaySettings } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const SECRET = "a secret for tests only";
 
-workHere();
+chdirToProject();
 const team = relaySettings({ name: "sampled" });
 /** The questions that the app behind the URL received. */
 const questions: string[] = [];

@@ -7,7 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import type { OnProgress } from "../../cli/ask/answer.ts";
 import { asTree } from "../../cli/ask/narrate.ts";
 import { serveHttp } from "../fakes/http-server.ts";
-import { type ChatRequest, fails, type Reply, says, serveOpenAi } from "../fakes/openai-server.ts";
+import { type ChatRequest, fails, type Reply, replyWith, serveOpenAi } from "../fakes/openai-server.ts";
 import { printedJson } from "./printed.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-ask-"));
@@ -16,14 +16,14 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** A planner that delegates once and repeats the report, and a searcher that reads one page. */
 function team({ body }: ChatRequest): Reply {
   const toolResults = body.messages.filter(({ role }) => role === "tool").map(({ content }) => content);
-  const call = (name: string, args: object) => says(null, { calls: [{ name, arguments: JSON.stringify(args) }] });
+  const call = (name: string, args: object) => replyWith(null, { calls: [{ name, arguments: JSON.stringify(args) }] });
   if (body.model === "planner") {
     return toolResults[0]
-      ? says(toolResults[0])
+      ? replyWith(toolResults[0])
       : call("delegate", { agent: "searcher", task: "the page of Portugal" });
   }
   return toolResults[0]
-    ? says(/Capital: \[(\w+)\]/.exec(toolResults[0])?.[1] ?? "?")
+    ? replyWith(/Capital: \[(\w+)\]/.exec(toolResults[0])?.[1] ?? "?")
     : call("visit", { title: "Portugal" });
 }
 
@@ -60,7 +60,7 @@ test("for a team behind APIs, named by a file, ask prints one line per event, th
 });
 
 test("a model behind an API is a team: alone with every tool, or as each agent of the recipe", async () => {
-  const server = await serveOpenAi(() => says("Lisbon"));
+  const server = await serveOpenAi(() => replyWith("Lisbon"));
   const team = `openai:${server.url}#org/planner`;
   const toolsOf = async (...more: string[]) => {
     const lines = await printedJson("ask", "What is the capital of Portugal?", "--team", team, ...more);
@@ -74,7 +74,7 @@ test("a model behind an API is a team: alone with every tool, or as each agent o
 });
 
 test("settings can put one agent behind an API; a team that gives no answer ends with an error", async () => {
-  const server = await serveOpenAi(() => says(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
+  const server = await serveOpenAi(() => replyWith(null, { calls: [{ name: "sextant", arguments: "{}" }] }));
   const set = [`agents.main.policy=openai:${server.url}`, "agents.main.model=planner"];
   const answer = printedJson("ask", "Where?", ...set.flatMap((one) => ["--set", one]));
   await expect(answer).rejects.toThrow(
@@ -101,7 +101,7 @@ test.each<[string, Reply, string[], RegExp]>([
 
 test("the error for a spent budget of the tools names the setting", async () => {
   const calls = ["Alby", "Bergen"].map((query) => ({ name: "search", arguments: JSON.stringify({ query }) }));
-  const server = await serveOpenAi(() => says(null, { calls }));
+  const server = await serveOpenAi(() => replyWith(null, { calls }));
   const engine = await serveHttp((_, response) => {
     response.writeHead(200, { "content-type": "application/json" }).end('{"results": []}');
   });

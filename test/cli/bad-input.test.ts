@@ -7,9 +7,9 @@ import { buildProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
 import { boundReason } from "../../core/contracts/bounds.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { RELAY, trainRelay, workHere } from "./command-line.ts";
+import { chdirToProject, RELAY, trainRelay } from "./command-line.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 
 const compiled = ["--set", "agents.main.policy=compiled"];
 const UNTRAINED = ["--set", "agents.main.trained=false", "--set", "agents.searcher.trained=false"];

@@ -16,14 +16,14 @@ import { retryingStore } from "../../gpu-workers/retrying-store.ts";
 import { setEnvironment } from "../fakes/environment.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { closeProxies, startProxy } from "../fakes/proxies.ts";
-import { trainRelay, workHere } from "./command-line.ts";
+import { chdirToProject, trainRelay } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const TOKEN = { MGRPO_WORKER_TOKEN: "sixteen characters" };
 const silent = createLog(() => {});
 const store = await openLocalStore();
 const home = { ...store.cloud.environment };
-workHere();
+chdirToProject();
 beforeAll(async () => {
   const dynamo = new DynamoDBClient();
   const keys = { AttributeDefinitions: [{ AttributeName: "id", AttributeType: "S" as const }] };

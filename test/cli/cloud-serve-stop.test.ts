@@ -2,7 +2,7 @@
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { serveCloud } from "../../cli/cloud/serve.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 
 const child = vi.hoisted(() => ({ isStopped: true }));
 vi.mock("../../cli/ui/child.ts", () => ({
@@ -10,7 +10,7 @@ vi.mock("../../cli/ui/child.ts", () => ({
   startDashboard: async () => void (child.isStopped && process.emit("SIGINT")),
 }));
 
-const folder = workHere();
+const folder = chdirToProject();
 
 test("Ctrl-C while the dashboard starts ends the command without an error; without Ctrl-C, a dashboard that does not start is an error that names --ui-port", async () => {
   const print = vi.spyOn(console, "log").mockImplementation(() => {});

@@ -34,7 +34,7 @@ export function projectOfFile(): string {
 }
 
 /** Like `projectOfFile`; the folder is also the working directory of this process while the tests run. */
-export function workHere(): string {
+export function chdirToProject(): string {
   const folder = projectOfFile();
   const home = process.cwd();
   beforeAll(() => process.chdir(folder));

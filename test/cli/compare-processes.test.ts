@@ -8,10 +8,10 @@ import { provenanceOf, writeOrigin } from "../../cli/compare/provenance.ts";
 import { trainRuns } from "../../cli/compare/runs.ts";
 import { createRunFolder, readStatus, runFolder } from "../../cli/local/run-folder.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { IDENTIFIED } from "./compared-runs.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 const { execPath } = process;
 afterEach(() => {
   process.execPath = execPath;

@@ -9,11 +9,11 @@ import { expect, test } from "vitest";
 import { Provenance } from "../../cli/compare/provenance.ts";
 import { Comparison } from "../../cli/compare/summary.ts";
 import { trainQuestions } from "../fixtures/relay/questions.ts";
-import { mgrpo, parsedLines, RELAY, readReport, relaySettings, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, RELAY, readReport, relaySettings } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const TIMEOUT = 480_000;
-const folder = workHere();
+const folder = chdirToProject();
 
 const RUNS = ["compare-mgrpo-seed1", "compare-shuffled-advantages-seed1"] as const;
 const compareArguments = (...more: string[]) => {

@@ -10,9 +10,9 @@ import { readBases } from "../../cli/local/base-models.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
 import { recipe } from "../fixtures/relay/recipe.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 
-workHere();
+chdirToProject();
 
 const options: CompareOptions = {
   ...{ arms: ["mgrpo"], seeds: [1, 2], jobs: 1, vary: [], set: [], from: [], name: "c", mixed: false },

@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { parsedLines, RELAY, relaySettings, workHere } from "./command-line.ts";
+import { chdirToProject, parsedLines, RELAY, relaySettings } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const TIMEOUT = 480_000;
-const folder = workHere();
+const folder = chdirToProject();
 
 const TOKENS = ["--set", "algorithm.constantTokens=100"];
 async function compared(name: string, ...more: string[]): Promise<string[]> {

@@ -9,11 +9,11 @@ import { shareText, warningLines } from "../../cli/dev.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
-import { mgrpo, parsedLines, RELAY, relaySettings, startMgrpo, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, RELAY, relaySettings, startMgrpo } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 import { config } from "./records.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 const models = relaySettings();
 const withApp = [...models, "--set", "runner=recipe", "--set", "agents.searcher.tools=[]"];
 

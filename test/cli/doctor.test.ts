@@ -1,6 +1,6 @@
 /** @file `mgrpo doctor` on a machine with less free memory than a default run takes. */
 import { expect, test, vi } from "vitest";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 vi.mock("node:os", async (original) => {
@@ -8,7 +8,7 @@ vi.mock("node:os", async (original) => {
   return { ...actual, freemem: () => 3.5e9 };
 });
 
-workHere();
+chdirToProject();
 
 test("3.5 GB of free memory is too little for a default run", async () => {
   const checks = await printedJson("doctor");

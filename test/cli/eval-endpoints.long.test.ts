@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { afterAll, afterEach, expect, test, vi } from "vitest";
-import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { type ChatRequest, fails, type Reply, replyWith, startOpenAiServer } from "../fakes/openai-server.ts";
 import { SEARCH_KEY } from "../world/search-api.ts";
 import { serveWorld } from "../world/server.ts";
 import { worldSettings } from "../world/tools.ts";
@@ -25,7 +25,7 @@ const ANSWERS = ["4", "gold, silver", "albatross", "$1,250"];
 const questionOf = ({ body }: ChatRequest) => body.messages.find(({ role }) => role === "user")?.content ?? "";
 const indexOf = (question: string) => QUESTIONS.findIndex((part) => question.includes(part));
 function answer(question: string): Reply {
-  return says(ANSWERS[indexOf(question)] ?? "?");
+  return replyWith(ANSWERS[indexOf(question)] ?? "?");
 }
 
 const model = `openai:${server.url}#planner`;
@@ -123,8 +123,8 @@ test("a spent tool budget ends the command, which resumes with a higher budget",
   writeFileSync(searching, JSON.stringify({ recipe: "deep-research", agents: { main: agent }, tools }));
   reply = (question, { body }) =>
     body.messages.some(({ role }) => role === "tool")
-      ? says("here")
-      : says(null, { calls: [{ name: "search", arguments: JSON.stringify({ query: townIn(question) }) }] });
+      ? replyWith("here")
+      : replyWith(null, { calls: [{ name: "search", arguments: JSON.stringify({ query: townIn(question) }) }] });
   const results = join(folder, "spent");
   const ask = ["eval", searching, "--suite", questions, "--runs", "1", "--results", results];
   try {

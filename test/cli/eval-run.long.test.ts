@@ -4,11 +4,11 @@
  */
 import { expect, test, vi } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
-import { mgrpo, readReport, trainRelay, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, readReport, trainRelay } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
-const folder = workHere();
+const folder = chdirToProject();
 
 test("the run's own suites get the scores of its report; another seed is pointed out", {
   timeout: TIMEOUT,

@@ -4,11 +4,11 @@ import { expect, test } from "vitest";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { RunHistory } from "../../cli/local/history.ts";
 import { createRunFolder } from "../../cli/local/run-folder.ts";
-import { RELAY, workHere } from "./command-line.ts";
+import { chdirToProject, RELAY } from "./command-line.ts";
 import { idleCloud } from "./idle-cloud.ts";
 import { config } from "./records.ts";
 
-workHere();
+chdirToProject();
 
 test("an arm other than the run's is refused, since no team was trained with its settings", async () => {
   const stored = { ...config, recipe: RELAY };

@@ -2,12 +2,12 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
-import { mgrpo, mgrpoWith, readReport, trainRelay, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, mgrpoWith, readReport, trainRelay } from "./command-line.ts";
 
 const TIMEOUT = 480_000;
 /** Far more steps than can close in the quarter of a second for which the cloud trusts its last measurement of free space. */
 const STEPS = ["--steps", "12"];
-const folder = workHere();
+const folder = chdirToProject();
 
 const checksums = (run: string) =>
   Object.entries(RunReport.parse(readReport(folder, run)).agents).map(([agent, { sha256 }]) => [agent, sha256]);

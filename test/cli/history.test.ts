@@ -4,11 +4,11 @@ import { RunHistory } from "../../cli/local/history.ts";
 import { suiteOf } from "../../cli/local/read-records.ts";
 import { createRunFolder, readStatus } from "../../cli/local/run-folder.ts";
 import { evaluationOf } from "../../core/monitoring/team-evaluation.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { idleCloud } from "./idle-cloud.ts";
 import { config, job } from "./records.ts";
 
-workHere();
+chdirToProject();
 
 test("a run stopped right after it is resumed keeps its evaluations; an evaluation that is read again is listed once", () => {
   const folder = createRunFolder(config);

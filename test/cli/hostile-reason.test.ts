@@ -12,13 +12,13 @@ import { lineOf, problemLine, progressText } from "../../cli/watch.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { TINY, tinyCheckpoint } from "../engine/tiny.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
 const { isTTY } = process.stdout;
-const folder = workHere();
+const folder = chdirToProject();
 const HOSTILE = "judge said \u001b]0;owned\u0007\u009b2J\u001b[1A\rfine\u202egnp.\u2067exe\u2069\u202c \u0645\u200f";
 
 beforeAll(async () => {

@@ -8,7 +8,7 @@ import { openDemonstrations } from "../../cli/sft/sources.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { JsonValue } from "../../sft/traces/json.ts";
-import { chat, file, SYSTEM, says, span, spans, TRACES } from "../fixtures/traces.ts";
+import { chat, file, SYSTEM, span, spans, TRACES, textMessage } from "../fixtures/traces.ts";
 import { printed } from "./printed.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-traces-"));
@@ -86,7 +86,10 @@ test("options filter the model calls; several system messages are pointed out", 
     span({
       id,
       trace: id,
-      attributes: chat([says("system", system), says("user", "q")], [says("assistant", id)], { model, feedback: 0.5 }),
+      attributes: chat([textMessage("system", system), textMessage("user", "q")], [textMessage("assistant", id)], {
+        model,
+        feedback: 0.5,
+      }),
     });
   const { bytes } = file(spans(call("1", "one", "a=b"), call("2", "two", "a=b"), call("3", "three", "c")));
   const input = join(folder, "own.jsonl");

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { mgrpo, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -18,7 +18,7 @@ const PACKAGES = {
   tsx: moduleFolder("tsx"),
   typescript: moduleFolder("typescript"),
 };
-const folder = workHere();
+const folder = chdirToProject();
 
 /** What `mgrpo init` prints in another working directory. */
 async function initIn(project: string, ...args: string[]): Promise<string> {

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
-import { fails, type Reply, says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { fails, type Reply, replyWith, startOpenAiServer } from "../fakes/openai-server.ts";
 import { referenceVerdict } from "../fakes/scripted-judge.ts";
 import { parsedLines, projectOfFile } from "./command-line.ts";
 import { printedBy, printedJson } from "./printed.ts";
@@ -13,7 +13,7 @@ let reply: (content: string) => Reply;
 const server = await startOpenAiServer(({ body }) => reply(body.messages.at(-1)?.content ?? ""));
 afterAll(() => server.close());
 beforeEach(() => {
-  reply = (content) => says(JSON.stringify(referenceVerdict(JSON.parse(content))));
+  reply = (content) => replyWith(JSON.stringify(referenceVerdict(JSON.parse(content))));
 });
 
 const LABELS = [
@@ -51,7 +51,7 @@ test("on expert labels, judge check reports the judge's error against human scor
   // The judge scores a report by its length: 0.5, 0.8, 0.3 and 1.0.
   reply = (content) => {
     const { task, steps, report } = JSON.parse(content) as { task: string; steps: unknown; report: string };
-    return says(JSON.stringify({ reason: `${task}: ${JSON.stringify(steps)}`, score: report.length / 10 }));
+    return replyWith(JSON.stringify({ reason: `${task}: ${JSON.stringify(steps)}`, score: report.length / 10 }));
   };
   const work = (id: string, report: string, score: number) => ({ id, task: "Find it", report, score });
   const steps = [{ said: "I look", responses: [{ tool: "search", text: "found" }] }];
@@ -107,8 +107,8 @@ test("settings of the model that --judge names are used, and checked", async () 
 
 test("a disagreement has a vote's reason, even if the median lies between two votes because a third failed", async () => {
   const votes = [
-    says("I cannot say"),
-    ...[0.2, 0.4].map((score) => says(JSON.stringify({ reason: `worth ${score}`, score }))),
+    replyWith("I cannot say"),
+    ...[0.2, 0.4].map((score) => replyWith(JSON.stringify({ reason: `worth ${score}`, score }))),
   ];
   reply = () => votes.shift() ?? fails(500, "a vote too many");
   const label = { id: "a", task: "Find it", report: "found", score: 1 };
@@ -134,7 +134,7 @@ test.each([
 
 test("the error for a judge's reply without a verdict gives the number of the label", async () => {
   reply = (content) =>
-    says(content.includes("London") ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
+    replyWith(content.includes("London") ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
   await expect(check(`${JSON.stringify(LABELS[0])}\n${JSON.stringify(LABELS[1])}`)).rejects.toMatchObject({
     code: "judge-failed",
     message: expect.stringMatching(/^label 2: /),
@@ -155,7 +155,7 @@ async function checkThatFails(labels: readonly unknown[], ...set: string[]) {
 
 test("labels without a verdict do not stop the others: what was paid for is shown, then the check fails", async () => {
   reply = (content) =>
-    says(/It is|Light/.test(content) ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
+    replyWith(/It is|Light/.test(content) ? "I cannot say" : JSON.stringify(referenceVerdict(JSON.parse(content))));
   const { lines, error } = await checkThatFails([LABELS[2], LABELS[1], LABELS[0], LABELS[3]], PRICES);
   expect(lines).toMatchObject([
     { kind: "disagreement", id: "d" },
@@ -170,7 +170,9 @@ test("labels without a verdict do not stop the others: what was paid for is show
 
 test("an error that concerns every label ends the check, and the verdicts that were given are shown", async () => {
   reply = (content) =>
-    /Light/.test(content) ? fails(402, "no credit left") : says(JSON.stringify(referenceVerdict(JSON.parse(content))));
+    /Light/.test(content)
+      ? fails(402, "no credit left")
+      : replyWith(JSON.stringify(referenceVerdict(JSON.parse(content))));
   const { lines, error } = await checkThatFails(LABELS);
   expect(lines).toMatchObject([
     { kind: "disagreement", id: "d" },
@@ -214,7 +216,7 @@ test("a judge is not asked with a file of criteria that is empty", async () => {
 
 test("after Ctrl-C, the verdicts that were given are shown", async () => {
   reply = (content) => {
-    if (!content.includes("Light")) return says(JSON.stringify(referenceVerdict(JSON.parse(content))));
+    if (!content.includes("Light")) return replyWith(JSON.stringify(referenceVerdict(JSON.parse(content))));
     setTimeout(() => process.emit("SIGINT"), 300);
     return "hang";
   };

@@ -1,10 +1,10 @@
 /** @file `mgrpo launch` of a run that is in the store. */
 import { afterAll, expect, test } from "vitest";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { RELAY, relaySettings, workHere } from "./command-line.ts";
+import { chdirToProject, RELAY, relaySettings } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
-workHere();
+chdirToProject();
 const store = await openLocalStore();
 afterAll(() => store.close());
 

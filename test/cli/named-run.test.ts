@@ -5,10 +5,10 @@ import { beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { describe } from "../../cli/terminal/fail.ts";
 import { MGRPO } from "../../cli/terminal/name.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { config } from "./records.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 const RUN_FOLDER = join("runs", config.run);
 /** A process that lives at least as long as the tests. */
 const pid = process.ppid;

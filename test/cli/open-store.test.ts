@@ -5,11 +5,11 @@ import { afterAll, expect, test } from "vitest";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { withRunStore } from "../../cli/local/open-store.ts";
 import { readStatus, runFolder, writeStatus } from "../../cli/local/run-folder.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
 
-const project = workHere();
+const project = chdirToProject();
 /** How long a read may wait; the tests of waiting act half a second after it begins. */
 const PATIENCE_SECONDS = 100;
 

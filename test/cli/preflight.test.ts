@@ -9,10 +9,10 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import { serveHttp } from "../fakes/http-server.ts";
 import { freePort } from "../fakes/proxies.ts";
-import { RELAY, relaySettings, workHere } from "./command-line.ts";
+import { chdirToProject, RELAY, relaySettings } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 afterEach(() => rmSync(join(folder, "runs"), { recursive: true, force: true }));
 
 const site = { workers: "here", models: "read", begins: () => true, checkStore: checkRunsFolder } as const;

@@ -6,11 +6,11 @@ import { readNewestStep, readSteps } from "../../cli/local/recorded-steps.ts";
 import { runFolder } from "../../cli/local/run-folder.ts";
 import { writeAtomically } from "../../cli/local/written-files.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
 
-const project = workHere();
+const project = chdirToProject();
 const path = join(project, "runs", RUN, "steps.jsonl");
 let firstLine = "";
 beforeAll(async () => {

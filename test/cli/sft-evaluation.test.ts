@@ -11,7 +11,7 @@ import { EvaluationResult, type ObjectCreated } from "../../core/contracts/messa
 import { parseJson } from "../../core/contracts/parse.ts";
 import { reopenJob } from "../../core/training/job-writes.ts";
 import { openRecipe } from "../../recipes/registry.ts";
-import { says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { replyWith, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 import { config } from "./records.ts";
@@ -19,7 +19,7 @@ import { config } from "./records.ts";
 const folder = projectOfFile();
 const server = await startOpenAiServer(({ body }) => {
   const question = body.messages.find(({ role }) => role === "user")?.content ?? "";
-  return says(question.includes("Alby") ? "here" : "elsewhere");
+  return replyWith(question.includes("Alby") ? "here" : "elsewhere");
 });
 afterEach(() => vi.restoreAllMocks());
 afterAll(() => server.close());

@@ -2,11 +2,11 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
-import { mgrpo, parsedLines, RELAY, readReport, signaledAtStep, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, RELAY, readReport, signaledAtStep } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
-const folder = workHere();
+const folder = chdirToProject();
 
 const set = (...settings: string[]) => settings.flatMap((setting) => ["--set", setting]);
 const suites = 'evaluation.suites=[{"name":"sampled","runs":4}]';

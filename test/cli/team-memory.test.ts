@@ -9,7 +9,7 @@ import { checkMemory } from "../../cli/local/model-needs.ts";
 import { RunConfig, type RunConfigInput } from "../../core/contracts/config.ts";
 import type { CheckpointFiles, LocalFile } from "../../core/ports.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
-import { hollowModel } from "../engine/hollow-model.ts";
+import { sparseModel } from "../engine/sparse-model.ts";
 
 function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "mgrpo-team-memory-"));
@@ -45,7 +45,7 @@ const agent = (delegates: string[], trained = true) => ({
 const BASE_GB = 2.38;
 
 test("where saving a large adapter takes the most memory, the advice is a smaller adapter", () => {
-  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "base"));
+  const main = sparseModel(QWEN3_06B, join(temporaryFolder(), "base"));
   const engine = { ...ENGINE, slots: 1, microBatchTokens: 512 };
   const message = refusal({ main }, { agents: { main: { ...agent([]), lora: { rank: 512 }, engine } } });
   // 323 million weights are 1.3 GB. Saving takes one copy, and 3 GiB for what is in flight.
@@ -54,8 +54,8 @@ test("where saving a large adapter takes the most memory, the advice is a smalle
 
 test("preflight counts a base once if two agents train adapters on it, even if they name it by different paths", () => {
   const folder = temporaryFolder();
-  const main = hollowModel(QWEN3_06B, join(folder, "base"));
-  const copy = hollowModel(QWEN3_06B, join(folder, "copy"));
+  const main = sparseModel(QWEN3_06B, join(folder, "base"));
+  const copy = sparseModel(QWEN3_06B, join(folder, "copy"));
   symlinkSync(join(folder, "base"), join(folder, "link"));
   const { bytes } = main.get(MODEL_FILE) as LocalFile;
   const linked = new Map([...main, [MODEL_FILE, { path: join(folder, "link", MODEL_FILE), bytes }]]);
@@ -69,8 +69,8 @@ test("preflight counts a base once if two agents train adapters on it, even if t
 test("preflight counts the worker of a frozen agent, which only samples, and evaluation workers, which sample from all agents", () => {
   const folder = temporaryFolder();
   const [main, searcher] = [
-    hollowModel(QWEN3_06B, join(folder, "main")),
-    hollowModel(QWEN3_06B, join(folder, "searcher")),
+    sparseModel(QWEN3_06B, join(folder, "main")),
+    sparseModel(QWEN3_06B, join(folder, "searcher")),
   ];
   const needed = (trained: boolean, evaluation: RunConfigInput["evaluation"] = {}) => {
     const agents = { main: agent(["searcher"]), searcher: agent([], trained) };
@@ -89,7 +89,7 @@ test("preflight counts the worker of a frozen agent, which only samples, and eva
 });
 
 test("a warning says how many workers of the run share the machine of a dedicated agent", () => {
-  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
+  const main = sparseModel(QWEN3_06B, join(temporaryFolder(), "main"));
   const warnings = (agents: RunConfigInput["agents"], evaluation: RunConfigInput["evaluation"] = {}) => {
     const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents, evaluation });
     const findings = new Findings();
@@ -111,7 +111,7 @@ test("a warning says how many workers of the run share the machine of a dedicate
 });
 
 test("preflight counts every worker of an agent, and those of an agent that shares its policy: only one of them trains", () => {
-  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
+  const main = sparseModel(QWEN3_06B, join(temporaryFolder(), "main"));
   const needed = (agents: RunConfigInput["agents"]) => neededIn(refusal({ main }, { agents }));
   const alone = needed({ main: agent([]) });
   const frozen = needed({ main: agent([], false) });
@@ -125,7 +125,7 @@ test("preflight counts every worker of an agent, and those of an agent that shar
 });
 
 test("a team that fits without its evaluations is warned, not refused", () => {
-  const main = hollowModel(QWEN3_06B, join(temporaryFolder(), "main"));
+  const main = sparseModel(QWEN3_06B, join(temporaryFolder(), "main"));
   const check = (evaluation: RunConfigInput["evaluation"], available: number) => {
     const agents = { main: agent([]) };
     const config = RunConfig.parse({ run: "r", recipe: "atlas", steps: 1, agents, evaluation });

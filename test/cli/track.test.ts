@@ -12,12 +12,12 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { expiryOf } from "../../core/training/retention.ts";
 import { serveHttp } from "../fakes/http-server.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { parsedLines, workHere } from "./command-line.ts";
+import { chdirToProject, parsedLines } from "./command-line.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config, fillFinishedRun, groups, RUN } from "./records.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 
 test("a step's line has the time at which its last rollout was scored, not that of the command", async () => {
   // Store times of 2023; the second group is the last to be complete.

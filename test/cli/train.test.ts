@@ -6,7 +6,15 @@ import { z } from "zod";
 import { HeldOutScores } from "../../cli/held-out-scores.ts";
 import { RunReport } from "../../cli/run-report.ts";
 import { sumTallies, wilson } from "../../core/training/confidence-interval.ts";
-import { mgrpo, parsedLines, readReport, relaySettings, signaledAtStep, trainRelay, workHere } from "./command-line.ts";
+import {
+  chdirToProject,
+  mgrpo,
+  parsedLines,
+  readReport,
+  relaySettings,
+  signaledAtStep,
+  trainRelay,
+} from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
@@ -14,7 +22,7 @@ const TIMEOUT = 480_000;
 const STEPS = 24;
 const ALL = ["--steps", String(STEPS)];
 const NUMBERS = Array.from({ length: STEPS }, (_, step) => step);
-const folder = workHere();
+const folder = chdirToProject();
 
 const kinds = (stdout: string) => parsedLines(stdout).map(({ kind }) => kind);
 const checksums = (run: string) =>

@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { expect, test, vi } from "vitest";
 import { linkOf, openDashboard } from "../../cli/ui/child.ts";
 import { setEnvironment } from "../fakes/environment.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 
-workHere();
+chdirToProject();
 
 const link = "http://127.0.0.1:8080/?key=k";
 const serving = `console.log(${JSON.stringify(JSON.stringify({ kind: "serving", link }))})`;

@@ -8,7 +8,7 @@ import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
 import { Export } from "../../ui/export-view.ts";
 import * as views from "../../ui/views.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { job, question, RUN, scoreOf } from "./records.ts";
@@ -18,7 +18,7 @@ const JOBS = [job("sampled", 0, 3), job("greedy", 0, 4), job("sampled", 1, 8), j
 /** The notes of the recipe below. It has none on q2 and held2. */
 const NOTE = { q1: "facts of q1 are <shuffled>", held1: "facts of held1 are <shuffled>" };
 
-const folder = workHere();
+const folder = chdirToProject();
 const watcher = openRunWatcher(() => {});
 const app = dashboardApp({ key: KEY, hosts: ["127.0.0.1"], watcher });
 

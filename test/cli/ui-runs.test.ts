@@ -5,10 +5,10 @@ import { expect, test } from "vitest";
 import { runsView } from "../../cli/ui/run-view.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { config, RUN } from "./records.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 
 test("a run of this folder hides one of the same name in the store", async () => {
   mkdirSync(join(folder, "runs", RUN), { recursive: true });

@@ -6,11 +6,11 @@ import { expect, test } from "vitest";
 import { type Listener, Watch } from "../../cli/ui/watch.ts";
 import { openRunWatcher } from "../../cli/ui/watch-runs.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { RUN } from "./records.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 
 /** What a listener receives, in order. `at(n)` waits until it has more than n. */
 function listening<View>() {

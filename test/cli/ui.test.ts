@@ -10,7 +10,7 @@ import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
 import { TimelineView } from "../../ui/timeline-view.ts";
 import * as views from "../../ui/views.ts";
-import { mgrpo, trainRelay, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, trainRelay } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { finishedRun, job, question, RUN, scoreOf } from "./records.ts";
 
@@ -19,7 +19,7 @@ const HOST = "http://127.0.0.1:4711";
 const CANARY = "canary-of-the-benchmark";
 const SECRET = "Which river carries the marker 7f3a?";
 
-const folder = workHere();
+const folder = chdirToProject();
 const reports: string[] = [];
 const watcher = openRunWatcher((line) => reports.push(line));
 const app = dashboardApp({ key: KEY, hosts: ["127.0.0.1"], watcher });

@@ -4,10 +4,10 @@ import { readTeam } from "../../cli/ask/config.ts";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { createRunFolder } from "../../cli/local/run-folder.ts";
 import { planServing } from "../../cli/serve/config.ts";
-import { workHere } from "./command-line.ts";
+import { chdirToProject } from "./command-line.ts";
 import { config } from "./records.ts";
 
-workHere();
+chdirToProject();
 
 test("ask, eval and serve refuse a run that has not finished", async () => {
   const { checkpoints } = createRunFolder(config);

@@ -1,12 +1,12 @@
 /** @file The cost of an evaluation whose judge has no price: one that gives no verdict, and one that is not asked. */
 import { join, resolve } from "node:path";
 import { afterAll, expect, test, vi } from "vitest";
-import { says, startOpenAiServer } from "../fakes/openai-server.ts";
+import { replyWith, startOpenAiServer } from "../fakes/openai-server.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const folder = projectOfFile();
-const server = await startOpenAiServer(() => says("I cannot say"));
+const server = await startOpenAiServer(() => replyWith("I cannot say"));
 afterAll(() => server.close());
 
 test("the judge's price is named as missing, since its server may charge for replies that are not verdicts", async () => {

@@ -11,11 +11,11 @@ import { resume } from "../../cli/resume.ts";
 import { makeWritable } from "../../cli/writable-folder.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as tally } from "../../recipes/tally/recipe.ts";
-import { mgrpo, projectFolder, workHere } from "./command-line.ts";
+import { chdirToProject, mgrpo, projectFolder } from "./command-line.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 
 test("a folder is created if it can be written; if a file is in its way, it is refused, and the message says what to do", () => {
   makeWritable("new/results", "elsewhere");

@@ -16,7 +16,7 @@ import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.
 import { isControlToken, readTokenizerJson } from "../../engine/tokenizer/vocabulary.ts";
 import { REAL_TOKENIZERS, realTokenizer } from "../fixtures/real-tokenizers.ts";
 import { differingTexts } from "./drawn-texts.ts";
-import { expectLaidOutAsRendered } from "./layout-law.ts";
+import { expectLaidOutAsRendered } from "./layout-contract.ts";
 
 const FOLDER = process.env["MGRPO_REAL_TOKENIZERS"];
 const fixtures = REAL_TOKENIZERS.map((name) => ({ name, read: () => realTokenizer(name).files }));

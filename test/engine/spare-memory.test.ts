@@ -18,7 +18,7 @@ import { chooseSamplingLanes, resolveWeightPacking } from "../../engine/compiled
 import { EngineThread } from "../../engine/compiled/thread.ts";
 import { traceGraph } from "../../engine/compiled/trace/trace.ts";
 import { samplerContract } from "../contracts/sampler.ts";
-import { hollowModel } from "./hollow-model.ts";
+import { sparseModel } from "./sparse-model.ts";
 import { LORA, mappedAdapter, OPTIONS, tinyAdapter, tinyCheckpoint, WIDE } from "./tiny.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-packing-"));
@@ -73,7 +73,7 @@ test("a large packed base is sampled in several lanes and trained in one", async
   onTestFinished(() => calls.mockRestore());
   const options = { ...OPTIONS, contextTokens: 64, threads: 2, slots: 32, weightPacking: "on" } as const;
   const large = { ...WIDE, width: 1024, ffnWidth: 12_000 };
-  const files = withFreshAdapter(hollowModel(large, join(folder, "large")), large, LORA);
+  const files = withFreshAdapter(sparseModel(large, join(folder, "large")), large, LORA);
   await compiledEngine.openSampler(files, options);
   await compiledEngine.openTrainer(files, options);
   const opened = (method: string, threads: number, slots: number) =>

@@ -6,7 +6,7 @@ import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { checkVocabulary, readTokenizerJson, withoutLeadingSpace } from "../../engine/tokenizer/vocabulary.ts";
 import type { RenderedConversation } from "../fixtures/rendered-conversation.ts";
 import { withFile } from "../fixtures/tokenizers.ts";
-import { expectLaidOutAsRendered } from "./layout-law.ts";
+import { expectLaidOutAsRendered } from "./layout-contract.ts";
 
 /** Written by test/fixtures/tokenizers/make.py. */
 interface Reference {

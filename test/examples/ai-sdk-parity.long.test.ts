@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
-import { mgrpo, readReport, workHere } from "../cli/command-line.ts";
+import { chdirToProject, mgrpo, readReport } from "../cli/command-line.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 const ROOT = join(import.meta.dirname, "../..");
 const SMALL = ["questionsPerStep=3", "rolloutsPerQuestion=6", "evaluation.suites=[]", "draws=tokens"];
 

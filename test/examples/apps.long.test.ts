@@ -5,9 +5,9 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { RunReport } from "../../cli/run-report.ts";
-import { mgrpo, parsedLines, readReport, workHere } from "../cli/command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, readReport } from "../cli/command-line.ts";
 
-const folder = workHere();
+const folder = chdirToProject();
 const ROOT = join(import.meta.dirname, "../..");
 const SMALL = [
   "--steps",

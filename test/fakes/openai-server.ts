@@ -69,7 +69,7 @@ export async function serveOpenAi(...options: Parameters<typeof startOpenAiServe
 }
 
 /** An assistant message in the form of vLLM, Ollama and OpenAI. */
-export function says(
+export function replyWith(
   content: string | null,
   options: {
     readonly calls?: readonly { readonly name: string; readonly arguments: string }[];

@@ -6,14 +6,14 @@ import { stream } from "../../core/random.ts";
 import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
 import { ToyTrainer } from "./toy-trainer.ts";
 
-export const V = 5;
+export const VOCABULARY_SIZE = 5;
 export const temperature = 0.8;
 
 export const toy = (seed: number) => {
   const random = stream("toy", seed);
   return new ToyTrainer(
-    V,
-    Array.from({ length: V * V }, () => random.uniform() * 2 - 1),
+    VOCABULARY_SIZE,
+    Array.from({ length: VOCABULARY_SIZE * VOCABULARY_SIZE }, () => random.uniform() * 2 - 1),
   );
 };
 
@@ -31,7 +31,7 @@ export function batchOf(
 ): ToyEntry[] {
   const random = stream("batch", seed);
   const entries = [0, 0, 0, 1, 1].map((group, i) => {
-    const tokens = Array.from({ length: 6 + random.integer(6) }, () => random.integer(V));
+    const tokens = Array.from({ length: 6 + random.integer(6) }, () => random.integer(VOCABULARY_SIZE));
     const actions: [number, number][] = [
       [2, 4],
       [5, tokens.length],

@@ -12,7 +12,7 @@ import { bpeFiles, withFile, wordLevelFiles } from "../fixtures/tokenizers.ts";
 
 const bpe = openTokenizer(bpeFiles());
 const words = openTokenizer(wordLevelFiles());
-const MARKERS = [
+const SPECIAL_TOKENS = [
   "<|im_start|>",
   "<|im_end|>",
   "<|endoftext|>",
@@ -22,14 +22,14 @@ const MARKERS = [
   "</tool_response>",
 ];
 /** What data must not contain: the special tokens, and the tags of an answer, which are ordinary text to some tokenizers. */
-const FORBIDDEN = [...MARKERS, "<answer>", "</answer>"];
+const FORBIDDEN = [...SPECIAL_TOKENS, "<answer>", "</answer>"];
 
 /** The special tokens outside the policy's own turns, in order. All of them should be the chat template's: data adds none. */
 function contextMarkers(
   tokenizer: Tokenizer,
   { tokens, actions }: { tokens: readonly number[]; actions: readonly (readonly [number, number])[] },
 ) {
-  const ids = new Set(MARKERS.flatMap((marker) => tokenizer.encodeTemplate(marker)));
+  const ids = new Set(SPECIAL_TOKENS.flatMap((marker) => tokenizer.encodeTemplate(marker)));
   const own = new Set(actions.flatMap(([start, end]) => Array.from({ length: end - start }, (_, i) => start + i)));
   return tokens.flatMap((id, t) => (ids.has(id) && !own.has(t) ? [tokenizer.decode([id])] : []));
 }
@@ -71,7 +71,7 @@ test.each(ATTACKS)("the page %j stays data", async (attack) => {
 
 test("hostile questions, tasks and reports stay data", async () => {
   const hostile = fc.array(
-    fc.oneof(fc.constantFrom(...MARKERS, ...ATTACKS), fc.string({ unit: "binary", maxLength: 4 })),
+    fc.oneof(fc.constantFrom(...SPECIAL_TOKENS, ...ATTACKS), fc.string({ unit: "binary", maxLength: 4 })),
     { maxLength: 5 },
   );
   const joined = (parts: string[]) => parts.join(" ");

@@ -9,7 +9,7 @@ import { agentPayments, readApiSpending } from "../../core/training/api-spending
 import { endpointPolicy } from "../../gpu-workers/rollouts/endpoint/policy.ts";
 import { playAs } from "../fakes/conversations.ts";
 import { memoryStore } from "../fakes/memory-store.ts";
-import { says, serveOpenAi } from "../fakes/openai-server.ts";
+import { replyWith, serveOpenAi } from "../fakes/openai-server.ts";
 
 test("at most `engine.slots` requests are in flight, and each turn is billed", async () => {
   let inFlight = 0;
@@ -56,7 +56,7 @@ test("requests that are cut off, by their timeout or their caller, are billed at
   const server = await serveOpenAi((_, n) => {
     if (n === 0) timeouts[0]?.abort(new DOMException("too late", "TimeoutError"));
     if (n === 2) stop.abort();
-    return n === 1 ? says("Paris") : "hang";
+    return n === 1 ? replyWith("Paris") : "hang";
   });
   const spec = { provider: "openai", baseUrl: server.url, model: "served", attempts: 2, timeoutSeconds: 1 } as const;
   const model = openConversationModel(spec, { pauseSeconds: 0.001 });

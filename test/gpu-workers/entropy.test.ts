@@ -4,7 +4,7 @@ import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
 import { entropyCoefficientAt } from "../../core/training/entropy-schedule.ts";
 import type { TrainingEntry } from "../../gpu-workers/training/train-step.ts";
-import { batchOf, temperature, toy, V } from "../fakes/toy-batch.ts";
+import { batchOf, temperature, toy, VOCABULARY_SIZE } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
 import { trainAlone } from "./train-alone.ts";
 
@@ -51,7 +51,7 @@ test("while a bonus's scheduled coefficient is 0, a batch whose advantages are a
 /** Sum over action tokens of weight * H, divided by the number of questions, 2. */
 function meanEntropy(policy: ToyTrainer, batch: readonly TrainingEntry[]): number {
   const entropyAfter = (previous: number) => {
-    const p = Array.from({ length: V }, (_, token) =>
+    const p = Array.from({ length: VOCABULARY_SIZE }, (_, token) =>
       Math.exp(policy.logProbsOf([previous, token], temperature)[1] ?? 0),
     );
     return -p.reduce((sum, one) => sum + one * Math.log(one), 0);
@@ -78,7 +78,7 @@ test.each<object>([{}, { policyLoss: { kind: "cispo" } }, { minibatches: 1, tisC
     expect(bonus.calls).toContain("forwardBackward:linear-entropy");
     expect(two.stats.loss - one.stats.loss).toBeCloseTo(-coefficient * meanEntropy(toy(4), batch), 5);
     start.forEach((value, i) => {
-      const at = (by: number) => meanEntropy(new ToyTrainer(V, start.with(i, value + by)), batch);
+      const at = (by: number) => meanEntropy(new ToyTrainer(VOCABULARY_SIZE, start.with(i, value + by)), batch);
       const slope = (at(1e-5) - at(-1e-5)) / 2e-5;
       const moved = ((bonus.logits[i] ?? 0) - (plain.logits[i] ?? 0)) / optimizer.learningRate;
       expect(moved).toBeCloseTo(coefficient * slope, 4);

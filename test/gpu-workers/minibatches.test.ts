@@ -1,7 +1,7 @@
 /** @file Several optimizer steps per batch, and advantages scaled over the whole batch, on a toy policy. */
 import { describe, expect, test } from "vitest";
 import { AlgorithmConfig } from "../../core/contracts/algorithm-config.ts";
-import { batchOf, toy, V } from "../fakes/toy-batch.ts";
+import { batchOf, toy, VOCABULARY_SIZE } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
 import { toyConfig, toyOptimizer, trainAlone } from "./train-alone.ts";
 
@@ -108,7 +108,7 @@ describe("epochs", () => {
       }
     }
     const minibatchesOf = async (epochs: number, step: number) => {
-      const recorder = new Recorder(V, toy(3).logits);
+      const recorder = new Recorder(VOCABULARY_SIZE, toy(3).logits);
       await trainAlone(recorder, [batchOf(3, toy(3), 0)], {
         ...toyConfig({ minibatches: 2, epochs }),
         minibatchStream: [1, step],

@@ -11,7 +11,7 @@ import { tokenWeights } from "../../core/mgrpo/batch.ts";
 import { klToGo_A } from "../../core/mgrpo/kl.ts";
 import { trajectoryLoss } from "../../core/mgrpo/loss.ts";
 import { spreadTurns } from "../../core/mgrpo/tokens.ts";
-import { batchOf, type ToyEntry, temperature, toy, V } from "../fakes/toy-batch.ts";
+import { batchOf, type ToyEntry, temperature, toy, VOCABULARY_SIZE } from "../fakes/toy-batch.ts";
 import { ToyTrainer } from "../fakes/toy-trainer.ts";
 import { toyConfig, toyOptimizer, trainAlone } from "./train-alone.ts";
 
@@ -68,7 +68,8 @@ test.each(DESCENTS.map(({ turns, ...options }) => [JSON.stringify(options), turn
     const plain = batchOf(6, trainer, 1, options);
     const batch = turns ? withTurns(plain) : plain;
     const { stats } = await trainAlone(trainer, [batch], toyConfig(options), reference);
-    const objective = (logits: number[]) => lossOf(new ToyTrainer(V, logits), toy(4), reference, batch, options);
+    const objective = (logits: number[]) =>
+      lossOf(new ToyTrainer(VOCABULARY_SIZE, logits), toy(4), reference, batch, options);
     expect(stats.loss).toBeCloseTo(objective(start), 5);
     start.forEach((value, i) => {
       const at = (by: number) => objective(start.with(i, value + by));
@@ -128,7 +129,7 @@ test("micro-batching changes nothing: an engine that takes one sequence at a tim
   }
   for (const options of OPTIONS) {
     const whole = toy(7);
-    const cut = new OneByOne(V, whole.logits);
+    const cut = new OneByOne(VOCABULARY_SIZE, whole.logits);
     const batch = batchOf(8, whole, 1, options);
     const one = await trainAlone(whole, [batch], toyConfig(options), toy(9));
     const two = await trainAlone(cut, [batch], toyConfig(options), toy(9));

@@ -2,7 +2,7 @@
 import { expect, inject, test } from "vitest";
 import { metricsLines } from "../../functions/reconciling.ts";
 import { readSettings } from "../../stacks/settings.ts";
-import { ofKind, statementsOf, theOne } from "./resources.ts";
+import { ofKind, resourceNamed, statementsOf } from "./resources.ts";
 
 const prod = inject("prod");
 const TOPIC = "arn:aws:Topic:us-east-1:123456789012:AlarmsTopic";
@@ -14,7 +14,7 @@ test("every alarm and the budget notify the topic, and the topic e-mails a perso
     ...["StaleHeartbeat", "StuckStep", "TickDeadLetters", "TickFails"],
   ]);
   for (const { inputs } of alarms) expect(inputs.alarmActions).toEqual([TOPIC]);
-  expect(theOne(ofKind(prod, "TopicSubscription"), "AlarmsEmail").inputs).toMatchObject({
+  expect(resourceNamed(ofKind(prod, "TopicSubscription"), "AlarmsEmail").inputs).toMatchObject({
     ...{ protocol: "email", endpoint: "ops@example.org", topic: TOPIC },
   });
   const [policy] = statementsOf(prod).filter(({ of }) => of === "AlarmsPolicy");
@@ -34,7 +34,7 @@ test("a single message in a dead-letter queue raises its alarm", () => {
   for (const { name, inputs } of ofQueues) {
     expect(inputs).toMatchObject({ threshold: 0, comparisonOperator: "GreaterThanThreshold", evaluationPeriods: 1 });
     expect(inputs).toMatchObject({ metricName: "ApproximateNumberOfMessagesVisible", statistic: "Maximum" });
-    const queue = theOne(ofKind(prod, "Queue"), `${name.replace("Letters", "")}Queue`).inputs;
+    const queue = resourceNamed(ofKind(prod, "Queue"), `${name.replace("Letters", "")}Queue`).inputs;
     expect(inputs.dimensions.QueueName).toBe(queue.name);
   }
 });
@@ -54,7 +54,7 @@ test("the metrics of runs come from tick's own log lines", () => {
     const matched = lines.filter((line) => line[field] === value);
     const dimensions = metricTransformation.dimensions ?? {};
     expect(matched).toHaveLength("run" in dimensions ? 2 : 1);
-    expect(logGroupName).toBe(theOne(ofKind(prod, "Function"), "TickFunction").inputs.loggingConfig.logGroup);
+    expect(logGroupName).toBe(resourceNamed(ofKind(prod, "Function"), "TickFunction").inputs.loggingConfig.logGroup);
     for (const line of matched) {
       expect(typeof line[metricTransformation.value.replace("$.", "")]).toBe("number");
       for (const source of Object.values<string>(dimensions)) expect(line[source.replace("$.", "")]).toMatch(/^[ab]$/);
@@ -71,12 +71,12 @@ test.each([
   ["StuckStep", "RunIdleMinutes", "has had no new score or version for 30 minutes", 30],
   ["RunSpend", "RunSpent", "has spent 80% of its budget", 0.8],
 ])("%s alarms on %s, separately for each run that %s", (name, metric, _what, threshold) => {
-  const { inputs } = theOne(alarms, name);
+  const { inputs } = resourceNamed(alarms, name);
   const comparisonOperator = "GreaterThanOrEqualToThreshold";
   expect(inputs).toMatchObject({ evaluationPeriods: 1, threshold, comparisonOperator });
   const [query, ...others] = inputs.metricQueries;
   expect(others).toEqual([]);
-  const logged = theOne(ofKind(prod, "LogMetricFilter"), metric).inputs.metricTransformation;
+  const logged = resourceNamed(ofKind(prod, "LogMetricFilter"), metric).inputs.metricTransformation;
   // CloudWatch alarms on every time series that the query returns: one per value of `run`.
   const from = `SELECT MAX("${logged.name}") FROM SCHEMA("${logged.namespace}", run) GROUP BY run`;
   expect(query).toMatchObject({ returnData: true, expression: `${from} ORDER BY MAX() DESC` });

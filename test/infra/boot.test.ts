@@ -22,7 +22,7 @@ import { expect, inject, onTestFinished, test } from "vitest";
 import { cacheFolder } from "../../adapters/checkpoints/cache.ts";
 import { hubSettings } from "../../adapters/checkpoints/hub/settings.ts";
 import { SERVED_MODEL } from "./evaluations.ts";
-import { ofKind, theOne } from "./resources.ts";
+import { ofKind, resourceNamed } from "./resources.ts";
 
 const LOCK = resolve(import.meta.dirname, "../../package-lock.json");
 const NODE_ARCHIVE = "node";
@@ -74,7 +74,7 @@ function boot(fault = "", fleet = "FleetMain", deployment: "prod" | "served" = "
   chmodSync(join(root, "fake"), 0o755);
   for (const name of FAKED) symlinkSync(join(root, "fake"), join(root, "bin", name));
 
-  const template = theOne(ofKind(inject(deployment), "LaunchTemplate"), `${fleet}Template`).inputs;
+  const template = resourceNamed(ofKind(inject(deployment), "LaunchTemplate"), `${fleet}Template`).inputs;
   const script = Buffer.from(template.userData, "base64")
     .toString()
     .replace(/^ARCHIVE_SHA256=.*$/m, `ARCHIVE_SHA256=${sha256(ARCHIVE)}`)

@@ -3,7 +3,7 @@ import { expect, inject, test } from "vitest";
 import { objectKeys, parseObjectKey, tableKeys } from "../../core/contracts/keys.ts";
 import { withinPartitions } from "../../stacks/worker-policy.ts";
 import { FUNCTION_ACTIONS } from "../fixtures/function-actions.ts";
-import { ofKind, type Resource, statementsOf, theOne } from "./resources.ts";
+import { ofKind, type Resource, resourceNamed, statementsOf } from "./resources.ts";
 
 const prod = inject("prod");
 const serverless = inject("serverless");
@@ -19,8 +19,8 @@ const QUEUE_ACTIONS = [
 ];
 const LOG_ACTIONS = ["logs:CreateLogStream", "logs:PutLogEvents"];
 const handlerOf = (name: string) => (prod.handlers[name] ?? "").replace(/^functions\/lambda\/|\.ts$/g, "");
-const functionOf = (name: string) => theOne(ofKind(prod, "Function"), `${name}Function`).inputs;
-const queueOf = (name: string) => theOne(ofKind(prod, "Queue"), `${name}QueueQueue`).inputs;
+const functionOf = (name: string) => resourceNamed(ofKind(prod, "Function"), `${name}Function`).inputs;
+const queueOf = (name: string) => resourceNamed(ofKind(prod, "Queue"), `${name}QueueQueue`).inputs;
 const ruleArn = (name: string) => `arn:aws:EventRule:us-east-1:123456789012:${name}`;
 const arnOf = (queue: { name: string }) => `arn:aws:sqs:us-east-1:123456789012:${queue.name}`;
 
@@ -35,7 +35,7 @@ test.each(NAMES)("%s: arm64, with a time limit, the names of table and bucket, a
   expect(fn.timeout).toBeLessThanOrEqual(name === "ScoreRollout" ? 540 : 60);
   expect(fn.environment.variables.MGRPO_TABLE).toBe(ofKind(prod, "Table")[0]?.inputs.name);
   expect(fn.environment.variables.MGRPO_BUCKET).toBe(ofKind(prod, "Bucket")[0]?.inputs.bucket);
-  const log = theOne(ofKind(prod, "LogGroup"), `${name}Log`).inputs;
+  const log = resourceNamed(ofKind(prod, "LogGroup"), `${name}Log`).inputs;
   expect(fn.loggingConfig).toEqual({ logFormat: "JSON", logGroup: log.name });
   expect(log.retentionInDays).toBe(30);
 });
@@ -43,14 +43,15 @@ test.each(NAMES)("%s: arm64, with a time limit, the names of table and bucket, a
 test("functions get the path of the project's bundle if MGRPO_PROJECT names a project", () => {
   const projectsOf = (deployment: typeof prod) =>
     NAMES.map(
-      (name) => theOne(ofKind(deployment, "Function"), `${name}Function`).inputs.environment.variables.MGRPO_PROJECT,
+      (name) =>
+        resourceNamed(ofKind(deployment, "Function"), `${name}Function`).inputs.environment.variables.MGRPO_PROJECT,
     );
   expect(projectsOf(serverless)).toEqual(NAMES.map(() => "/var/task/project"));
   expect(projectsOf(prod)).toEqual(NAMES.map(() => undefined));
 });
 
 test.each(NAMES)("%s: its role allows only its bundle's requests, its own queue and its own log", (name) => {
-  const role = theOne(ofKind(prod, "Role"), `${name}Role`).inputs;
+  const role = resourceNamed(ofKind(prod, "Role"), `${name}Role`).inputs;
   expect(role.managedPolicyArns).toEqual([]);
   expect(JSON.stringify(role.assumeRolePolicy)).not.toContain(":root");
   const statements = statementsOf(prod).flatMap(({ of, statement }) => (of === `${name}Role` ? [statement] : []));
@@ -67,7 +68,7 @@ test.each(NAMES)("%s: its role allows only its bundle's requests, its own queue 
 
 test.each(TRIGGERED)("%s: redelivery after at least six time limits, five deliveries, a dead-letter queue", (name) => {
   const queue = queueOf(name);
-  const dead = theOne(ofKind(prod, "Queue"), `${name}DeadQueue`).inputs;
+  const dead = resourceNamed(ofKind(prod, "Queue"), `${name}DeadQueue`).inputs;
   expect(queue.visibilityTimeoutSeconds).toBeGreaterThanOrEqual(6 * functionOf(name).timeout);
   expect(JSON.parse(queue.redrivePolicy)).toEqual({ deadLetterTargetArn: arnOf(dead), maxReceiveCount: 5 });
   expect(dead.messageRetentionSeconds).toBe(14 * 86_400);
@@ -88,7 +89,7 @@ test.each(Object.entries(KEYS))("%s triggers only %s", (key, name) => {
   expect(parseObjectKey(key)).toBeDefined();
   const triggered = objectRules().filter((rule) => matches(rule, key));
   expect(triggered.map((rule) => rule.name)).toEqual([`${name}Rule`]);
-  const target = theOne(ofKind(prod, "EventTarget"), `${name}Target`).inputs;
+  const target = resourceNamed(ofKind(prod, "EventTarget"), `${name}Target`).inputs;
   expect(target).toMatchObject({ rule: `${name}Rule`, arn: arnOf(queueOf(name)) });
   const senders = statementsOf(prod).filter(({ statement }) => statement.resources.includes(target.arn));
   const [sender] = senders.filter(({ statement }) => statement.actions.includes("sqs:SendMessage"));
@@ -121,14 +122,14 @@ function matches({ inputs }: Resource, key: string): boolean {
 }
 
 test("the schedule is deployed turned off; while it is on, it calls tick every minute", () => {
-  const { inputs } = theOne(ofKind(prod, "EventRule"), "Clock");
+  const { inputs } = resourceNamed(ofKind(prod, "EventRule"), "Clock");
   expect(inputs).toMatchObject({ scheduleExpression: "rate(1 minute)", state: "DISABLED" });
-  const target = theOne(ofKind(prod, "EventTarget"), "ClockTarget").inputs;
+  const target = resourceNamed(ofKind(prod, "EventTarget"), "ClockTarget").inputs;
   expect(target).toMatchObject({ rule: "Clock" });
   // Without an input, the target gets EventBridge's own event.
   expect(target.input).toBeUndefined();
   expect(target.arn).toContain("TickFunction");
-  const allowed = theOne(ofKind(prod, "Permission"), "ClockPermission").inputs;
+  const allowed = resourceNamed(ofKind(prod, "Permission"), "ClockPermission").inputs;
   expect(allowed).toMatchObject({ principal: "events.amazonaws.com", sourceArn: ruleArn("Clock") });
   expect(ofKind(prod, "Schedule")).toEqual([]);
 });

@@ -138,7 +138,7 @@ export async function evaluate(stage: string, environment: Readonly<Record<strin
 export const ofKind = ({ resources }: Deployment, kind: string): Resource[] =>
   resources.filter(({ type }) => type.startsWith("aws:") && type.endsWith(`:${kind}`));
 
-export function theOne(found: readonly Resource[], name: string): Resource {
+export function resourceNamed(found: readonly Resource[], name: string): Resource {
   const [one, ...others] = found.filter((resource) => resource.name === name);
   if (!one || others.length > 0)
     throw new Error(`expected exactly one ${name} among ${found.map((resource) => resource.name).join(", ")}`);

@@ -3,7 +3,7 @@ import { expect, inject, test } from "vitest";
 import { isConversationKey, objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
 import { finalizeGroupRecord } from "../../core/training/writes.ts";
-import { ofKind, statementsOf, theOne } from "./resources.ts";
+import { ofKind, resourceNamed, statementsOf } from "./resources.ts";
 
 const prod = inject("prod");
 const serverless = inject("serverless");
@@ -90,7 +90,7 @@ test("prod's data outlives its stack; any other stage's data is deleted with its
   expect(only("Table").deletionProtectionEnabled).toBe(true);
   expect(only("Bucket").forceDestroy).toBe(false);
   expect(prod.app).toMatchObject({ removal: "retain", protect: true });
-  expect(theOne(ofKind(serverless, "Table"), "RecordsTable").inputs.deletionProtectionEnabled).toBe(false);
+  expect(resourceNamed(ofKind(serverless, "Table"), "RecordsTable").inputs.deletionProtectionEnabled).toBe(false);
   expect(only("Bucket", serverless).forceDestroy).toBe(true);
   expect(serverless.app).toMatchObject({ removal: "remove", protect: false });
 });

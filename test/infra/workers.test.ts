@@ -14,13 +14,13 @@ import { release } from "../../gpu-workers/release.ts";
 import { refuseOtherArchive } from "../../stacks/archive.ts";
 import { refuseUnusable } from "../../stacks/fleet.ts";
 import { SECRETS } from "./evaluations.ts";
-import { ofKind, statementsOf, theOne } from "./resources.ts";
+import { ofKind, resourceNamed, statementsOf } from "./resources.ts";
 
 const prod = inject("prod");
 const serverless = inject("serverless");
 const FLEETS = ["FleetMain", "FleetSearcher", "FleetEval"];
-const groupOf = (fleet: string) => theOne(ofKind(prod, "Group"), fleet).inputs;
-const templateOf = (fleet: string) => theOne(ofKind(prod, "LaunchTemplate"), `${fleet}Template`).inputs;
+const groupOf = (fleet: string) => resourceNamed(ofKind(prod, "Group"), fleet).inputs;
+const templateOf = (fleet: string) => resourceNamed(ofKind(prod, "LaunchTemplate"), `${fleet}Template`).inputs;
 const bootOf = (fleet: string) => Buffer.from(templateOf(fleet).userData, "base64").toString();
 
 test.each(FLEETS)("%s is empty until a run needs it, and a deployment never changes its capacity", (fleet) => {
@@ -53,9 +53,9 @@ test.each(FLEETS)("%s: IMDSv2 only, encrypted disk, terminated on shutdown, AWS'
 
 test("a fleet with a Tinker server is one on-demand instance, and the deployment's record has its agent's policy (tinker:…)", () => {
   const served = inject("served");
-  const { maxSize, mixedInstancesPolicy } = theOne(ofKind(served, "Group"), "FleetMain").inputs;
+  const { maxSize, mixedInstancesPolicy } = resourceNamed(ofKind(served, "Group"), "FleetMain").inputs;
   expect([maxSize, mixedInstancesPolicy.instancesDistribution.onDemandBaseCapacity]).toEqual([1, 1]);
-  const { item } = theOne(ofKind(served, "TableItem"), "Deployment").inputs;
+  const { item } = resourceNamed(ofKind(served, "TableItem"), "Deployment").inputs;
   const fleets = parseDeployment({ deployment: JSON.parse(item).deployment.S })?.fleets;
   const policies = fleets?.map(({ name, policy }) => [name, policy]);
   expect(policies).toEqual([
@@ -137,7 +137,7 @@ test("secrets are only in their encrypted parameters, the judge's also in the fu
 
 test("the table contains the deployment's record, in the format that launch, tick and the instances parse", () => {
   const described = (deployment: typeof prod) => {
-    const { tableName, item } = theOne(ofKind(deployment, "TableItem"), "Deployment").inputs;
+    const { tableName, item } = resourceNamed(ofKind(deployment, "TableItem"), "Deployment").inputs;
     expect(tableName).toBe(`mgrpo-${deployment.app.stage}`);
     const { pk, sk, deployment: text, ...others } = JSON.parse(item);
     expect([{ pk: pk.S, sk: sk.S }, others]).toEqual([tableKeys.deployment, {}]);
@@ -146,7 +146,7 @@ test("the table contains the deployment's record, in the format that launch, tic
   const { clockRule, bucket, fleets, release: deployed } = described(prod) ?? {};
   expect(deployed).toBe(release({}));
   for (const fleet of fleets ?? []) expect(fleet.release).toBe(deployed);
-  expect(clockRule).toBe(theOne(ofKind(prod, "EventRule"), "Clock").name);
+  expect(clockRule).toBe(resourceNamed(ofKind(prod, "EventRule"), "Clock").name);
   expect(bucket).toBe(ofKind(prod, "Bucket")[0]?.inputs.bucket);
   expect(fleets?.map(({ group, max }) => [group, max])).toEqual(FLEETS.map((name) => [name, groupOf(name).maxSize]));
   expect(fleets?.map(({ name }) => name)).toEqual(FLEETS.map((name) => settingsOf(bootOf(name)).get("FLEET")));

@@ -1,7 +1,7 @@
 /** @file A prompt that a server refuses as too long, or filters, and an answer that it withholds end one conversation; a refused tool is an error. */
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
-import { fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { fails, json, type Reply, replyWith, serveOpenAi } from "../../fakes/openai-server.ts";
 
 /** The turn of an agent whose server gives this reply. */
 async function turnAfter(reply: Reply, onUnknownUsage = () => {}) {
@@ -35,8 +35,8 @@ test.each([
 );
 
 test("HTTP 429 for too many tokens is a rate limit and is retried: the prompt does not count as too long", async () => {
-  const replies = [fails(429, "Too many tokens, please wait before trying again."), says("Paris")];
-  const server = await serveOpenAi((_, n) => replies[n] ?? says("again"));
+  const replies = [fails(429, "Too many tokens, please wait before trying again."), replyWith("Paris")];
+  const server = await serveOpenAi((_, n) => replies[n] ?? replyWith("again"));
   const model = openConversationModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
   const conversation = [{ kind: "message" as const, role: "user" as const, text: "?" }];
   const request = { conversation, tools: [], sampling: { temperature: 1, topP: 1, topK: 0 }, maxTokens: 9 };
@@ -48,7 +48,7 @@ test.each([
   fails(400, "Content Exists Risk", "invalid_request_error"),
   fails(400, "Input data may contain inappropriate content.", "data_inspection_failed"),
   json(403, { code: "permission-denied", error: "Content violates usage guidelines. Team: t, Model: grok-4" }),
-  says("withheld", { finish: "sensitive" }),
+  replyWith("withheld", { finish: "sensitive" }),
 ])(
   "a prompt that OpenAI, DeepSeek, Qwen or xAI filters, or an answer that GLM filters, ends the conversation without an answer",
   async (reply) => {
@@ -66,7 +66,7 @@ test.each([
     const onUnknownUsage = () => {
       unknownUsages += 1;
     };
-    expect(await turnAfter(says("", { finish: "content_filter", usage }), onUnknownUsage)).toMatchObject({
+    expect(await turnAfter(replyWith("", { finish: "content_filter", usage }), onUnknownUsage)).toMatchObject({
       usage: counted,
     });
     expect(unknownUsages).toBe(count);

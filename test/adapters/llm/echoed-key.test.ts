@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import type { ChatRequest } from "../../../core/language-model-ports.ts";
-import { fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { fails, json, type Reply, replyWith, serveOpenAi } from "../../fakes/openai-server.ts";
 
 /** JSON escapes the slash in PHP, URLs escape both. */
 const KEY = "sk-a-secret/that+nobody-may-read";
@@ -36,7 +36,7 @@ test.each<[string, Reply]>([
 test("*** replaces the key in the text, the reasoning and the calls of an answer", async () => {
   const calls = [{ name: "read", arguments: JSON.stringify({ url: `https://a.test/${KEY}` }) }];
   const { single, conversation } = await open(
-    says(`You sent Bearer ${KEY}.`, { calls, reasoning: `The key is ${KEY}.`, finish: "stop" }),
+    replyWith(`You sent Bearer ${KEY}.`, { calls, reasoning: `The key is ${KEY}.`, finish: "stop" }),
   );
   expect((await single.complete({ messages: MESSAGES })).text).toBe("You sent Bearer ***.");
   const request: ChatRequest = {
@@ -51,13 +51,13 @@ test("*** replaces the key in the text, the reasoning and the calls of an answer
 });
 
 test("a placeholder of fewer than 8 characters for a server without keys stays in ordinary text", async () => {
-  const { single } = await open(says("The cell is EMPTY."), "EMPTY");
+  const { single } = await open(replyWith("The cell is EMPTY."), "EMPTY");
   expect((await single.complete({ messages: MESSAGES })).text).toBe("The cell is EMPTY.");
 });
 
 test("an answer is read however deeply the rest of its response is nested: only the answer is searched for the key", async () => {
   const rest = `{"trace": ${"[".repeat(20_000)}${"]".repeat(20_000)},`;
-  const { status, body } = says("Fine.") as Exclude<Reply, string>;
+  const { status, body } = replyWith("Fine.") as Exclude<Reply, string>;
   const { single } = await open({ status, body: String(body).replace("{", rest) });
   expect((await single.complete({ messages: MESSAGES })).text).toBe("Fine.");
 });

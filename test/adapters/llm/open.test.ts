@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
 import { LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 import { isMgrpoError, type MgrpoError } from "../../../core/errors.ts";
-import { fails, json, type OpenAiServer, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { fails, json, type OpenAiServer, type Reply, replyWith, serveOpenAi } from "../../fakes/openai-server.ts";
 
 const KEY = "sk-a-secret-that-nobody-may-read";
 const QUESTION = { messages: [{ role: "user", content: "?" }] } as const;
@@ -28,7 +28,7 @@ const failure = (promise: Promise<unknown>): Promise<MgrpoError> =>
   );
 
 test("messages are sent with their roles, tool responses as user messages; the completion has the server's token counts", async () => {
-  const model = await openModel([says("Paris.")]);
+  const model = await openModel([replyWith("Paris.")]);
   const completion = await model.complete({
     messages: [
       { role: "system", content: "Be brief." },
@@ -57,7 +57,7 @@ test("messages are sent with their roles, tool responses as user messages; the c
 });
 
 test("a server gets only the key that its spec names: OPENAI_API_KEY is only for OpenAI", async () => {
-  const model = await openModel([says("yes")], { keyVariable: "A_KEY" });
+  const model = await openModel([replyWith("yes")], { keyVariable: "A_KEY" });
   await model.complete(QUESTION);
   const without = openLanguageModel(`openai:${server.url}#served`, { environment: { OPENAI_API_KEY: KEY } });
   await without.complete(QUESTION);
@@ -69,7 +69,7 @@ test.each([
   [500, {}],
   [503, {}],
 ] as const)("HTTP %d is retried", async (status, headers) => {
-  const model = await openModel([fails(status, "busy", "busy", headers), says("at last")]);
+  const model = await openModel([fails(status, "busy", "busy", headers), replyWith("at last")]);
   expect((await model.complete(QUESTION)).text).toBe("at last");
   expect(server.requests).toHaveLength(2);
 });
@@ -82,9 +82,9 @@ test.each<[string, Reply, RegExp]>([
   ["a lost connection", "hang-up", /does not answer \(.+\): check that the server is running/],
   ["a truncated body", "truncated", /does not answer \(.+\): check that the server is running/],
   ["truncated JSON", { status: 200, body: '{"choices": [' }, /gave an answer that is cut off/],
-  ["finish reason abort", says("The cap", { finish: "abort" }), /broke off its answer \(finish reason 'abort'\)/],
-  ["finish reason error", says("", { finish: "error", usage: null }), /broke off its answer/],
-  ["DeepSeek's finish reason", says("The", { finish: "insufficient_system_resource" }), /broke off its answer/],
+  ["finish reason abort", replyWith("The cap", { finish: "abort" }), /broke off its answer \(finish reason 'abort'\)/],
+  ["finish reason error", replyWith("", { finish: "error", usage: null }), /broke off its answer/],
+  ["DeepSeek's finish reason", replyWith("The", { finish: "insufficient_system_resource" }), /broke off its answer/],
   [
     "a gateway's report of an upstream error, with status 200",
     json(200, { error: { code: 502, message: "upstream" }, choices: null }),
@@ -114,7 +114,7 @@ test.each([
     { inputTokens: 12, outputTokens: 387 },
   ],
 ])("token counts: fractions are rounded up, a negative one is 0, reasoning is output: %j", async (usage, counted) => {
-  const model = await openModel([says("yes", { usage })]);
+  const model = await openModel([replyWith("yes", { usage })]);
   expect((await model.complete(QUESTION)).usage).toEqual(counted);
 });
 
@@ -131,13 +131,17 @@ test("each attempt at a server that hangs times out, and its usage is reported a
 });
 
 test.each<[string, Reply, number]>([
-  ["finish reason abort", says("The cap", { finish: "abort", usage: { prompt_tokens: 100, completion_tokens: 7 } }), 1],
+  [
+    "finish reason abort",
+    replyWith("The cap", { finish: "abort", usage: { prompt_tokens: 100, completion_tokens: 7 } }),
+    1,
+  ],
   ["a truncated body", "truncated", 1],
   ["truncated JSON", { status: 200, body: '{"choices": [' }, 1],
   ["HTTP 500", fails(500, "CUDA error"), 0],
   ["an upstream error, with status 200", json(200, { error: { code: 502, message: "upstream" } }), 0],
 ])("the usage of an interrupted answer counts as unknown, that of an error does not: %s", async (_, reply, count) => {
-  const model = await openModel([reply, says("at last")]);
+  const model = await openModel([reply, replyWith("at last")]);
   let unknownUsages = 0;
   const onUnknownUsage = () => {
     unknownUsages += 1;
@@ -188,8 +192,8 @@ test.each<[string, Reply, RegExp]>([
     /not a chat completion \(HTTP 200: .{300}…\)/,
   ],
   ["no choices", json(200, { choices: [], usage: { prompt_tokens: 1, completion_tokens: 0 } }), /gave no answer/],
-  ["no token counts", says("hello", { usage: null }), /reports no usable token counts/],
-  ["a content filter", says("", { finish: "content_filter" }), /withheld its answer/],
+  ["no token counts", replyWith("hello", { usage: null }), /reports no usable token counts/],
+  ["a content filter", replyWith("", { finish: "content_filter" }), /withheld its answer/],
 ])("%s fails without a retry, with a message of one line", async (_, reply, message) => {
   const model = await openModel([reply], { keyVariable: "A_KEY" });
   const error = await failure(model.complete(QUESTION));

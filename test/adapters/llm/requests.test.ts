@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { openConversationModel } from "../../../adapters/llm/converse.ts";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
-import { type ChatRequest, fails, json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { type ChatRequest, fails, json, type Reply, replyWith, serveOpenAi } from "../../fakes/openai-server.ts";
 
 /** The turn of an agent whose server gives this reply, or the error that it ends with, and the number of calls of `onUnknownUsage`. */
 async function turnAfter(reply: Reply) {
@@ -20,7 +20,7 @@ async function turnAfter(reply: Reply) {
 }
 
 test("an unpaired surrogate, which strict servers refuse, is sent as U+FFFD", async () => {
-  const server = await serveOpenAi(() => says("yes"));
+  const server = await serveOpenAi(() => replyWith("yes"));
   const content = "cut \ud83d off, \u{1f600} whole, \\ud83d spelled";
   await openLanguageModel(`openai:${server.url}#served`).complete({ messages: [{ role: "user", content }] });
   expect(server.requests[0]?.body.messages[0]?.content).toBe("cut \ufffd off, \u{1f600} whole, \\ud83d spelled");
@@ -30,7 +30,7 @@ test("a server that asks for max_completion_tokens gets it, from concurrent requ
   const refusal = `Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.`;
   const isRefused = ({ body }: ChatRequest) => body.max_tokens !== undefined;
   const server = await serveOpenAi((request) =>
-    isRefused(request) ? fails(400, refusal, "unsupported_parameter") : says("yes"),
+    isRefused(request) ? fails(400, refusal, "unsupported_parameter") : replyWith("yes"),
   );
   const model = openLanguageModel(`openai:${server.url}#served`);
   const ask = () => model.complete({ messages: [{ role: "user", content: "?" }], maxTokens: 9 });
@@ -41,7 +41,7 @@ test("a server that asks for max_completion_tokens gets it, from concurrent requ
 });
 
 test.each([
-  ["GLM's outage", says("The", { finish: "network_error" }), "endpoint-unavailable", /broke off its answer/],
+  ["GLM's outage", replyWith("The", { finish: "network_error" }), "endpoint-unavailable", /broke off its answer/],
   ["Kimi's empty account", fails(403, "", "exceeded_current_quota_error"), "endpoint-refused", /requires payment/],
 ] as const)("%s is recognized by the server's own word for it", async (_, reply, code, message) => {
   const server = await serveOpenAi(() => reply);
@@ -51,7 +51,7 @@ test.each([
 });
 
 test.each([408, 409, 424, 425])("HTTP %d, by which some servers ask for a retry, is retried", async (status) => {
-  const server = await serveOpenAi((_, n) => (n === 0 ? fails(status, "again") : says("at last")));
+  const server = await serveOpenAi((_, n) => (n === 0 ? fails(status, "again") : replyWith("at last")));
   const model = openLanguageModel(`openai:${server.url}#served`, { pauseSeconds: 0.001 });
   const { text } = await model.complete({ messages: [{ role: "user", content: "?" }] });
   expect([text, server.requests.length]).toEqual(["at last", 2]);
@@ -96,7 +96,7 @@ test.each<[string, object, string]>([
 test.each(["model_context_window_exceeded", "max_tokens", "MAX_TOKENS"])(
   "an answer with the finish reason %s counts as cut off",
   async (finish) => {
-    expect((await turnAfter(says("The capital is", { finish }))).turn).toMatchObject({ stop: "length" });
+    expect((await turnAfter(replyWith("The capital is", { finish }))).turn).toMatchObject({ stop: "length" });
   },
 );
 

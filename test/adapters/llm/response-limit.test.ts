@@ -2,7 +2,7 @@
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
-import { json, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { json, type Reply, replyWith, serveOpenAi } from "../../fakes/openai-server.ts";
 
 const LIMIT = 64 * 2 ** 20;
 
@@ -27,14 +27,14 @@ function inflated(reply: Reply, bytes: number): Reply {
 }
 
 test("a completion of 64 MiB is read", async () => {
-  expect((await ask(inflated(says("yes"), LIMIT))).outcome).toMatchObject({ text: "yes" });
+  expect((await ask(inflated(replyWith("yes"), LIMIT))).outcome).toMatchObject({ text: "yes" });
 });
 
 test.each([200, 400, 503])(
   "a response of more than 64 MiB with status %i is refused, and not requested again",
   async (status) => {
     const { outcome, unknown, server } = await ask(
-      inflated(status === 200 ? says("yes") : json(status, {}), LIMIT + 1),
+      inflated(status === 200 ? replyWith("yes") : json(status, {}), LIMIT + 1),
     );
     expect(outcome).toMatchObject({
       code: "endpoint-refused",

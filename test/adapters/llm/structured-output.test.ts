@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import * as z from "zod";
 import { openLanguageModel } from "../../../adapters/llm/open.ts";
-import { type OpenAiServer, type Reply, says, serveOpenAi } from "../../fakes/openai-server.ts";
+import { type OpenAiServer, type Reply, replyWith, serveOpenAi } from "../../fakes/openai-server.ts";
 
 const QUESTION = { messages: [{ role: "user", content: "?" }] } as const;
 
@@ -20,7 +20,7 @@ test.each([
   ["object", { type: "json_object" }, 1],
   ["text", undefined, 1],
 ] as const)("structured output is requested as %s", async (mode, format, instructions) => {
-  const model = await openModel(says('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```'), mode);
+  const model = await openModel(replyWith('<think>hm, {"correct": 1}?</think>\n```json\n{"correct": true}\n```'), mode);
   const { text } = await model.complete({ ...QUESTION, schema: Verdict });
   expect(Verdict.parse(JSON.parse(text))).toEqual({ correct: true });
   const { response_format, messages } = server.requests[0]?.body ?? expect.unreachable();
@@ -34,7 +34,7 @@ test.each([
   '```json\n{"reason": "it writes </think>", "correct": true}\n```',
   '<think>is </think> in it?</think>{"reason": "it writes </think>", "correct": true}',
 ])("structured output may contain the marker that ends thinking: %s", async (answer) => {
-  const model = await openModel(says(answer));
+  const model = await openModel(replyWith(answer));
   const schema = Verdict.extend({ reason: z.string() });
   const { text } = await model.complete({ ...QUESTION, schema });
   expect(JSON.parse(text)).toEqual({ reason: "it writes </think>", correct: true });
@@ -47,15 +47,15 @@ test.each([
 ] as const)(
   "if output requested as %s is not JSON, the message suggests the weaker modes, if any",
   async (mode, message) => {
-    const model = await openModel(says("I think so."), mode);
+    const model = await openModel(replyWith("I think so."), mode);
     await expect(model.complete({ ...QUESTION, schema: Verdict })).rejects.toThrow(message);
   },
 );
 
 test.each([
-  [says("I think so."), /not match the schema \(not JSON\)/],
-  [says('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
-  [says('{"corr', { finish: "length" }), /truncated after 5 tokens: raise maxTokens, or shorten the prompt/],
+  [replyWith("I think so."), /not match the schema \(not JSON\)/],
+  [replyWith('{"correct": "yes"}'), /not match the schema \(correct: .*boolean/],
+  [replyWith('{"corr', { finish: "length" }), /truncated after 5 tokens: raise maxTokens, or shorten the prompt/],
 ])("an answer that does not match the schema is refused with the reason", async (reply, message) => {
   const model = await openModel(reply);
   const error: unknown = await model.complete({ ...QUESTION, schema: Verdict }).catch((thrown: unknown) => thrown);

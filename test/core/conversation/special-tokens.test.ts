@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { parseTurn } from "../../../core/conversation/parse-turn.ts";
 import { CUT_MARK, escapeSpecialTokens, presentResponse } from "../../../core/conversation/special-tokens.ts";
 
-const MARKERS = [
+const SPECIAL_TOKEN_FORMS = [
   "<|im_start|>",
   "<|im_end|>",
   "<tool_call>",
@@ -35,7 +35,22 @@ const MARKERS = [
 const hostile = fc
   .array(
     fc.oneof(
-      fc.constantFrom(...MARKERS, "<", "|", ">", "/", "<|", "|>", "[", "]", "answer", "tool_call", "INST", "s", "SYS"),
+      fc.constantFrom(
+        ...SPECIAL_TOKEN_FORMS,
+        "<",
+        "|",
+        ">",
+        "/",
+        "<|",
+        "|>",
+        "[",
+        "]",
+        "answer",
+        "tool_call",
+        "INST",
+        "s",
+        "SYS",
+      ),
       fc.constantFrom("\u0338", "é", "\u{E0073}", "\u{1F3F4}", "(|"),
       fc.string({ unit: "binary", maxLength: 4 }),
     ),

@@ -18,7 +18,7 @@ import { compose } from "../../../gpu-workers/compose.ts";
 import { createLog } from "../../../gpu-workers/log.ts";
 import { serveWorker } from "../../../gpu-workers/serve.ts";
 import { openRecipe } from "../../../recipes/registry.ts";
-import { type ChatRequest, fails, type Reply, says, startOpenAiServer } from "../../fakes/openai-server.ts";
+import { type ChatRequest, fails, type Reply, replyWith, startOpenAiServer } from "../../fakes/openai-server.ts";
 import { TOKEN } from "../../fixtures/relay/world.ts";
 import { SEARCH_KEY } from "../../world/search-api.ts";
 import { serveWorld, type WorldServer } from "../../world/server.ts";
@@ -45,18 +45,19 @@ afterAll(async () => {
 function reply({ body }: ChatRequest): Reply {
   const { model, messages } = body;
   const [asked = ""] = messages.flatMap(({ role, content }) => (role === "user" && content ? content : []));
-  if (model === "judge") return says(JSON.stringify({ reason: `it answers ${asked}`, stated: asked, correct: true }));
+  if (model === "judge")
+    return replyWith(JSON.stringify({ reason: `it answers ${asked}`, stated: asked, correct: true }));
   if (model === "reader") {
     const body = JSON.stringify({ detail: `cannot think about ${asked}` }).replace(
       /[^ -~]/g,
       (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
     );
-    return asked.startsWith(FAILED[0] ?? "") || asked.includes("outage") ? { status: 500, body } : says("thought");
+    return asked.startsWith(FAILED[0] ?? "") || asked.includes("outage") ? { status: 500, body } : replyWith("thought");
   }
   if (model !== "planner") return fails(404, "no such model");
-  if (messages.some(({ role }) => role === "tool")) return says(`${SOLVED[1]}, and not of ${FAILED[1]}`);
+  if (messages.some(({ role }) => role === "tool")) return replyWith(`${SOLVED[1]}, and not of ${FAILED[1]}`);
   const call = (name: string, args: object) => ({ name, arguments: JSON.stringify(args) });
-  return says(null, {
+  return replyWith(null, {
     calls: [
       call("search", { query: asked }),
       call("reason", { problem: asked === SOLVED[0] ? asked : `${SOLVED[0]} outage ${asked}` }),

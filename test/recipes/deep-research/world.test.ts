@@ -22,7 +22,7 @@ import { serveWorker } from "../../../gpu-workers/serve.ts";
 import type { ServeWorkerOptions } from "../../../gpu-workers/worker-process.ts";
 import { openRecipe } from "../../../recipes/registry.ts";
 import { memoryStore } from "../../fakes/memory-store.ts";
-import { type OpenAiServer, says, startOpenAiServer } from "../../fakes/openai-server.ts";
+import { type OpenAiServer, replyWith, startOpenAiServer } from "../../fakes/openai-server.ts";
 import { qwen3Files } from "../../fixtures/qwen3.ts";
 import { baseFiles } from "../../fixtures/relay/policy.ts";
 import { recordsOf, TOKEN, withEvents } from "../../fixtures/relay/world.ts";
@@ -39,7 +39,9 @@ let judge: OpenAiServer;
 beforeAll(async () => {
   process.env["SERPER_API_KEY"] = SEARCH_KEY;
   world = await serveWorld();
-  judge = await startOpenAiServer(({ body }) => says(JSON.stringify(verdict(body.messages.at(-1)?.content ?? ""))));
+  judge = await startOpenAiServer(({ body }) =>
+    replyWith(JSON.stringify(verdict(body.messages.at(-1)?.content ?? ""))),
+  );
 });
 afterAll(async () => {
   delete process.env["SERPER_API_KEY"];

@@ -3,17 +3,17 @@ import { expect, test } from "vitest";
 import { readMessages } from "../../../sft/messages.ts";
 import type { TraceImportOptions } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
-import { calls, chat, keyValues, responds, says, span, spans } from "../../fixtures/traces.ts";
-import { A, chatTrace, imported, Q, roles } from "./imported.ts";
+import { calls, chat, keyValues, responds, span, spans, textMessage } from "../../fixtures/traces.ts";
+import { ANSWER, chatTrace, imported, QUESTION, roles } from "./imported.ts";
 
 test("a call that another one contains is not imported, and branches are kept apart", () => {
-  const history = [Q, calls("a", "x"), responds("a", "found x")];
+  const history = [QUESTION, calls("a", "x"), responds("a", "found x")];
   const { lines, report } = imported(
     spans(
-      span({ id: "1", attributes: chat([Q], [calls("a", "x")]) }),
-      span({ id: "2", attributes: chat(history, [A]) }),
-      span({ id: "3", attributes: chat(history, [says("assistant", "There.")]) }),
-      span({ id: "4", attributes: chat(history, [A]) }),
+      span({ id: "1", attributes: chat([QUESTION], [calls("a", "x")]) }),
+      span({ id: "2", attributes: chat(history, [ANSWER]) }),
+      span({ id: "3", attributes: chat(history, [textMessage("assistant", "There.")]) }),
+      span({ id: "4", attributes: chat(history, [ANSWER]) }),
     ),
   );
   expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
@@ -30,23 +30,25 @@ test("thinking that a history lacks comes from the call that recorded it", () =>
   };
   const { lines } = imported(
     spans(
-      span({ id: "1", attributes: chat([Q], [thought]) }),
-      span({ id: "2", attributes: chat([Q, calls("a", "x"), responds("a", "y")], [A]) }),
+      span({ id: "1", attributes: chat([QUESTION], [thought]) }),
+      span({ id: "2", attributes: chat([QUESTION, calls("a", "x"), responds("a", "y")], [ANSWER]) }),
     ),
   );
   expect(lines[0]?.messages[1]).toMatchObject({ role: "assistant", reasoning_content: "Hm." });
 });
 
 test("each choice ends a conversation of its own", () => {
-  const { lines } = imported(chatTrace([Q], [A, says("assistant", "There.")]));
+  const { lines } = imported(chatTrace([QUESTION], [ANSWER, textMessage("assistant", "There.")]));
   expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
-  expect(imported(chatTrace([A], [A, says("assistant", "There.")])).skipped).toEqual({
+  expect(imported(chatTrace([ANSWER], [ANSWER, textMessage("assistant", "There.")])).skipped).toEqual({
     "it does not start with a user message": 2,
   });
 });
 
 test("a conversation is imported up to its second prompt", () => {
-  const { lines, report } = imported(chatTrace([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")]));
+  const { lines, report } = imported(
+    chatTrace([QUESTION, ANSWER, textMessage("user", "Sure?")], [textMessage("assistant", "Yes.")]),
+  );
   expect(lines.map(roles)).toEqual(["user assistant"]);
   expect(report.cut).toBe(1);
 });
@@ -56,7 +58,9 @@ test("assistant messages in a row with one call each become one turn, and a call
     role: "assistant",
     parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
   });
-  const { lines } = imported(chatTrace([Q, call("x"), call("y"), responds("a", "1"), responds("b", { n: 2 })], [A]));
+  const { lines } = imported(
+    chatTrace([QUESTION, call("x"), call("y"), responds("a", "1"), responds("b", { n: 2 })], [ANSWER]),
+  );
   expect(lines.map(roles)).toEqual(["user assistant tool tool assistant"]);
   expect(lines[0]?.messages.slice(1, 4)).toEqual([
     {
@@ -74,7 +78,7 @@ test("assistant messages in a row with one call each become one turn, and a call
 
 test("the response of a tool that returns nothing is what the AI SDK sends to the model: null", () => {
   const returned = { type: "tool-result", toolCallId: "a", toolName: "search", output: { type: "json", value: null } };
-  const { lines } = imported(chatTrace([Q, calls("a", "x"), { role: "tool", content: [returned] }], [A]));
+  const { lines } = imported(chatTrace([QUESTION, calls("a", "x"), { role: "tool", content: [returned] }], [ANSWER]));
   expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content: "null" });
 });
 
@@ -83,10 +87,14 @@ test("a span that encloses model calls is not imported as a call", () => {
     spans(
       span({
         id: "agent",
-        attributes: { ...chat([Q], [A]), "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "searcher" },
+        attributes: {
+          ...chat([QUESTION], [ANSWER]),
+          "gen_ai.operation.name": "invoke_agent",
+          "gen_ai.agent.name": "searcher",
+        },
       }),
       span({ id: "step", parent: "agent" }),
-      span({ id: "2", parent: "step", attributes: chat([Q, calls("a", "x"), responds("a", "y")], [A]) }),
+      span({ id: "2", parent: "step", attributes: chat([QUESTION, calls("a", "x"), responds("a", "y")], [ANSWER]) }),
     ),
   );
   expect(lines.map((line) => [line.agent, roles(line)])).toEqual([["searcher", "user assistant tool assistant"]]);
@@ -99,7 +107,7 @@ test("a tool's span with message events is not a model call", () => {
     { name: "gen_ai.choice", attributes: { message: '[{"text": "found x"}]', id: "a" } },
   ];
   const tool = span({ id: "2", attributes: { "gen_ai.operation.name": "execute_tool" }, events });
-  const { lines, report } = imported(spans(tool, span({ attributes: chat([Q], [A]) })));
+  const { lines, report } = imported(spans(tool, span({ attributes: chat([QUESTION], [ANSWER]) })));
   expect(lines.map(roles)).toEqual(["user assistant"]);
   expect([report.found, report.otherSpans]).toEqual([1, 1]);
 });
@@ -115,9 +123,12 @@ test("--agent and --where select conversations, --agent also those that name no 
         scopeSpans: [
           {
             spans: [
-              span({ id: "1", attributes: chat([Q], [says("assistant", "1")], { ...agent("a"), tags: ["x", "y"] }) }),
-              span({ id: "2", attributes: chat([Q], [says("assistant", "2")], agent("b")) }),
-              span({ id: "3", attributes: chat([Q], [says("assistant", "3")]) }),
+              span({
+                id: "1",
+                attributes: chat([QUESTION], [textMessage("assistant", "1")], { ...agent("a"), tags: ["x", "y"] }),
+              }),
+              span({ id: "2", attributes: chat([QUESTION], [textMessage("assistant", "2")], agent("b")) }),
+              span({ id: "3", attributes: chat([QUESTION], [textMessage("assistant", "3")]) }),
             ],
           },
         ],
@@ -140,29 +151,38 @@ test("--agent and --where select conversations, --agent also those that name no 
 });
 
 test("--where compares all digits of an integer, even of one that a number would round", () => {
-  const text = JSON.stringify(chatTrace([Q], [A], { "user.id": 7 })).replace('"7"', '"1234567890123456789"');
+  const text = JSON.stringify(chatTrace([QUESTION], [ANSWER], { "user.id": 7 })).replace(
+    '"7"',
+    '"1234567890123456789"',
+  );
   const taken = (value: string) =>
     imported(JSON.parse(text), { conditions: [{ attribute: "user.id", value }] }).lines.length;
   expect([taken("1234567890123456789"), taken("1234567890123456800")]).toEqual([1, 0]);
 });
 
 test("the score comes from the last call that has one, on its own span or an enclosing one", () => {
-  const history = [Q, calls("a", "x"), responds("a", "y")];
+  const history = [QUESTION, calls("a", "x"), responds("a", "y")];
   const evaluation = {
     name: "gen_ai.evaluation.result",
     attributes: { "gen_ai.evaluation.name": "Relevance", "gen_ai.evaluation.score.value": 4 },
   };
   const document = spans(
-    span({ trace: "1", id: "1", attributes: chat([Q], [calls("a", "x")], { feedback: 1 }) }),
-    span({ trace: "1", id: "2", attributes: chat(history, [A]) }),
+    span({ trace: "1", id: "1", attributes: chat([QUESTION], [calls("a", "x")], { feedback: 1 }) }),
+    span({ trace: "1", id: "2", attributes: chat(history, [ANSWER]) }),
     span({ trace: "2", id: "3", attributes: { feedback: "-1" }, events: [evaluation] }),
-    span({ trace: "2", id: "4", parent: "3", attributes: chat([Q], [says("assistant", "No.")]) }),
+    span({ trace: "2", id: "4", parent: "3", attributes: chat([QUESTION], [textMessage("assistant", "No.")]) }),
     // Number(" ") is 0, but a blank is not a score.
-    span({ trace: "3", id: "5", attributes: chat([Q], [says("assistant", "Who knows.")], { feedback: " " }) }),
-    span({ trace: "4", id: "6", attributes: chat([Q], [calls("b", "z")], { feedback: -1 }) }),
+    span({
+      trace: "3",
+      id: "5",
+      attributes: chat([QUESTION], [textMessage("assistant", "Who knows.")], { feedback: " " }),
+    }),
+    span({ trace: "4", id: "6", attributes: chat([QUESTION], [calls("b", "z")], { feedback: -1 }) }),
     span({
       ...{ trace: "4", id: "7" },
-      attributes: chat([Q, calls("b", "z"), responds("b", "y")], [says("assistant", "Found.")], { feedback: 1 }),
+      attributes: chat([QUESTION, calls("b", "z"), responds("b", "y")], [textMessage("assistant", "Found.")], {
+        feedback: 1,
+      }),
     }),
   );
   const taken = (name: string, least: number) => {
@@ -175,8 +195,11 @@ test("the score comes from the last call that has one, on its own span or an enc
 });
 
 test("the score of a later answer does not count for the first", () => {
-  const second = chat([Q, A, says("user", "Sure?")], [says("assistant", "Yes.")], { feedback: 1 });
-  const first = (feedback: Record<string, JsonValue>) => span({ id: "1", attributes: chat([Q], [A], feedback) });
+  const second = chat([QUESTION, ANSWER, textMessage("user", "Sure?")], [textMessage("assistant", "Yes.")], {
+    feedback: 1,
+  });
+  const first = (feedback: Record<string, JsonValue>) =>
+    span({ id: "1", attributes: chat([QUESTION], [ANSWER], feedback) });
   const taken = (feedback: Record<string, JsonValue>) =>
     imported(spans(first(feedback), span({ id: "2", attributes: second })), { score: { name: "feedback", least: 1 } });
   expect(taken({}).lines).toEqual([]);
@@ -188,13 +211,16 @@ test("the score of a later answer does not count for the first", () => {
 test("content is imported from events in log records, without a span", () => {
   const attributes = keyValues({
     "gen_ai.operation.name": "chat",
-    "gen_ai.input.messages": [Q],
-    "gen_ai.output.messages": [A],
+    "gen_ai.input.messages": [QUESTION],
+    "gen_ai.output.messages": [ANSWER],
   });
   const record = { traceId: "t", spanId: "1", eventName: "gen_ai.client.inference.operation.details", attributes };
   const other = {
     eventName: record.eventName,
-    attributes: keyValues({ "gen_ai.input.messages": [Q], "gen_ai.output.messages": [says("assistant", "There.")] }),
+    attributes: keyValues({
+      "gen_ai.input.messages": [QUESTION],
+      "gen_ai.output.messages": [textMessage("assistant", "There.")],
+    }),
   };
   const logRecords = [record, { body: { stringValue: "started" } }, other, { eventName: record.eventName, attributes }];
   const { lines, report } = imported({ resourceLogs: [{ scopeLogs: [{ logRecords }] }] });
@@ -206,7 +232,7 @@ test("Anthropic's custom tools are the app's own; tools that the provider runs a
   const input_schema = { type: "object", properties: { query: { type: "string" } } };
   const custom = { type: "custom", name: "search", description: "Finds pages.", input_schema };
   const definitions = JSON.stringify([custom, { type: "web_search_20250305", name: "web_search" }]);
-  const { lines, report } = imported(chatTrace([Q], [A], { "gen_ai.tool.definitions": definitions }));
+  const { lines, report } = imported(chatTrace([QUESTION], [ANSWER], { "gen_ai.tool.definitions": definitions }));
   const search = { name: "search", description: "Finds pages.", parameters: input_schema };
   expect(lines).toEqual([expect.objectContaining({ tools: [{ type: "function", function: search }] })]);
   expect(report.providerTools).toBe(1);
@@ -236,7 +262,7 @@ test.each<[string, JsonValue, string]>([
   ["Bedrock's blocks", [{ text: "a" }, { json: { n: 1 } }], 'a{"n":1}'],
   ["a list of the tool's own", [{ title: "A", text: "a" }], '[{"title":"A","text":"a"}]'],
 ])("a response that is a list becomes text: %s", (_what, response, content) => {
-  const { lines } = imported(chatTrace([Q, calls("a", "x"), responds("a", response)], [A]));
+  const { lines } = imported(chatTrace([QUESTION, calls("a", "x"), responds("a", response)], [ANSWER]));
   expect(lines[0]?.messages[2]).toMatchObject({ role: "tool", content });
 });
 
@@ -291,7 +317,7 @@ test("responses to calls with equal ids are in the order of the calls", () => {
   for (const id of ["", "a"]) {
     const listed = ["x", "y"].map((query) => ({ id, function: { name: "search", arguments: { query } } }));
     const { lines } = imported(
-      chatTrace([Q, { role: "assistant", tool_calls: listed }, responds(id, "1"), responds(id, "2")], [A]),
+      chatTrace([QUESTION, { role: "assistant", tool_calls: listed }, responds(id, "1"), responds(id, "2")], [ANSWER]),
     );
     const [line] = readMessages(JSON.stringify(lines[0]), "out.jsonl");
     expect(line?.demonstration.turns[0]?.responses).toEqual(["1", "2"]);

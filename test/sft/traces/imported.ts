@@ -2,11 +2,11 @@
 import { expect } from "vitest";
 import { importTraces, type TraceImportOptions } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
-import { chat, file, says, span, spans } from "../../fixtures/traces.ts";
+import { chat, file, span, spans, textMessage } from "../../fixtures/traces.ts";
 
 export const OPTIONS: TraceImportOptions = { conditions: [], system: true };
-export const Q = says("user", "Where?");
-export const A = says("assistant", "Here.");
+export const QUESTION = textMessage("user", "Where?");
+export const ANSWER = textMessage("assistant", "Here.");
 
 export interface Line {
   readonly agent?: string;

@@ -3,39 +3,57 @@ import { constants } from "node:buffer";
 import { expect, test } from "vitest";
 import { importTraces } from "../../../sft/traces/import.ts";
 import type { JsonValue } from "../../../sft/traces/json.ts";
-import { calls, chat, responds, says, span, spans } from "../../fixtures/traces.ts";
-import { A, chatTrace, imported, OPTIONS, Q } from "./imported.ts";
+import { calls, chat, responds, span, spans, textMessage } from "../../fixtures/traces.ts";
+import { ANSWER, chatTrace, imported, OPTIONS, QUESTION } from "./imported.ts";
 
 const called = (id: string): JsonValue => ({ id, function: { name: "search", arguments: "{}" } });
 
 test.each<[string, JsonValue]>([
-  ["it ends with tool calls, not with an answer", chatTrace([Q], [calls("a", "x")])],
-  ["a tool call does not have exactly one response", chatTrace([Q, calls("a", "x"), responds("b", "y")], [A])],
-  ["it has a tool response without a call", chatTrace([Q, responds("b", "y")], [A])],
-  ["it has a tool response without a call", chatTrace([Q, A, responds("b", "y")], [A])],
-  ["it does not start with a user message", chatTrace([A], [A])],
+  ["it ends with tool calls, not with an answer", chatTrace([QUESTION], [calls("a", "x")])],
+  [
+    "a tool call does not have exactly one response",
+    chatTrace([QUESTION, calls("a", "x"), responds("b", "y")], [ANSWER]),
+  ],
+  ["it has a tool response without a call", chatTrace([QUESTION, responds("b", "y")], [ANSWER])],
+  ["it has a tool response without a call", chatTrace([QUESTION, ANSWER, responds("b", "y")], [ANSWER])],
+  ["it does not start with a user message", chatTrace([ANSWER], [ANSWER])],
   ["it has no assistant message", { messages: [{ role: "user", content: "Where?" }] }],
-  ["it has two user messages in a row", chatTrace([Q, Q], [A])],
-  ["it has a system message after the prompt", chatTrace([Q, says("system", "Be brief.")], [A])],
-  ["its answer is empty", chatTrace([Q], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }])],
-  ["its answer is empty", chatTrace([Q], [{ role: "assistant", content: "", reasoning_content: "Hm." }])],
-  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["length"] })],
-  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": '["length"]' })],
+  ["it has two user messages in a row", chatTrace([QUESTION, QUESTION], [ANSWER])],
+  ["it has a system message after the prompt", chatTrace([QUESTION, textMessage("system", "Be brief.")], [ANSWER])],
+  [
+    "its answer is empty",
+    chatTrace([QUESTION], [{ role: "assistant", parts: [{ type: "reasoning", content: "Hm." }] }]),
+  ],
+  ["its answer is empty", chatTrace([QUESTION], [{ role: "assistant", content: "", reasoning_content: "Hm." }])],
   [
     "the model did not finish its message",
-    chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["max_output_tokens"] }),
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": ["length"] }),
+  ],
+  [
+    "the model did not finish its message",
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": '["length"]' }),
+  ],
+  [
+    "the model did not finish its message",
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": ["max_output_tokens"] }),
   ],
   // The first is vLLM's and SGLang's, the next two are GLM's, the last is Anthropic's.
   ...["abort", "network_error", "sensitive", "pause_turn"].map((reason): [string, JsonValue] => [
     "the model did not finish its message",
-    chatTrace([Q], [A], { "gen_ai.response.finish_reasons": [reason] }),
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": [reason] }),
   ]),
   [
     "the model did not finish its message",
-    chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["content_filtered"] }),
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": ["content_filtered"] }),
   ],
-  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["RECITATION"] })],
-  ["the model did not finish its message", chatTrace([Q], [A], { "gen_ai.response.finish_reasons": ["refusal"] })],
+  [
+    "the model did not finish its message",
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": ["RECITATION"] }),
+  ],
+  [
+    "the model did not finish its message",
+    chatTrace([QUESTION], [ANSWER], { "gen_ai.response.finish_reasons": ["refusal"] }),
+  ],
   [
     "the model did not finish its message",
     spans(
@@ -51,35 +69,35 @@ test.each<[string, JsonValue]>([
       }),
     ),
   ],
-  ["the call failed", spans(span({ attributes: chat([Q], [A]), status: { code: 2 } }))],
+  ["the call failed", spans(span({ attributes: chat([QUESTION], [ANSWER]), status: { code: 2 } }))],
   [
     "it has images, audio or files",
-    chatTrace([{ role: "user", parts: [{ type: "uri", modality: "image", uri: "https://…" }] }], [A]),
+    chatTrace([{ role: "user", parts: [{ type: "uri", modality: "image", uri: "https://…" }] }], [ANSWER]),
   ],
   [
     "it has calls of tools that the provider ran",
     chatTrace(
-      [Q],
+      [QUESTION],
       [{ role: "assistant", parts: [{ type: "server_tool_call", name: "web_search", server_tool_call: {} }] }],
     ),
   ],
-  ["a message has an unknown role", chatTrace([says("customer", "Where?")], [A])],
+  ["a message has an unknown role", chatTrace([textMessage("customer", "Where?")], [ANSWER])],
   [
     "the arguments of a tool call are not a JSON object",
     chatTrace(
       [
-        Q,
+        QUESTION,
         { role: "assistant", parts: [{ type: "tool_call", id: "a", name: "search", arguments: "{oops" }] },
         responds("a", "y"),
       ],
-      [A],
+      [ANSWER],
     ),
   ],
   [
     "a tool call does not have exactly one response",
     chatTrace(
-      [Q, { role: "assistant", tool_calls: [called("a"), called("a")] }, responds("a", "1"), responds("b", "2")],
-      [A],
+      [QUESTION, { role: "assistant", tool_calls: [called("a"), called("a")] }, responds("a", "1"), responds("b", "2")],
+      [ANSWER],
     ),
   ],
   [
@@ -97,10 +115,12 @@ test.each<[string, JsonValue]>([
       }),
     ),
   ],
-  ["gen_ai.input.messages is malformed at 0.parts", chatTrace([{ role: "user", parts: 7 }], [A])],
+  ["gen_ai.input.messages is malformed at 0.parts", chatTrace([{ role: "user", parts: 7 }], [ANSWER])],
   [
     "gen_ai.tool.definitions is malformed at 0",
-    chatTrace([Q], [A], { "gen_ai.tool.definitions": '[{"type":"function","function":{"parameters":{}}}]' }),
+    chatTrace([QUESTION], [ANSWER], {
+      "gen_ai.tool.definitions": '[{"type":"function","function":{"parameters":{}}}]',
+    }),
   ],
 ])("a call is skipped, with the reason: %s", (reason, document) => {
   const { lines, skipped } = imported(document);
@@ -110,7 +130,7 @@ test.each<[string, JsonValue]>([
 
 test("a call whose messages a limit cut off is skipped, and their text is not quoted", () => {
   const attributes = {
-    ...chat([], [A]),
+    ...chat([], [ANSWER]),
     "gen_ai.input.messages": '[{"role":"user","parts":[{"type":"text","content":"my secret',
   };
   const { skipped } = imported(spans(span({ attributes })));
@@ -218,7 +238,11 @@ test("an attribute with an empty value counts as absent: the call has not failed
   const { lines } = imported(
     spans(
       span({ id: "agent", attributes: { "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "searcher" } }),
-      span({ id: "2", parent: "agent", attributes: chat([Q], [A], { "gen_ai.agent.name": null, "error.type": null }) }),
+      span({
+        id: "2",
+        parent: "agent",
+        attributes: chat([QUESTION], [ANSWER], { "gen_ai.agent.name": null, "error.type": null }),
+      }),
     ),
   );
   expect(lines.map(({ agent }) => agent)).toEqual(["searcher"]);

@@ -9,7 +9,7 @@ import { decryptQuestions } from "../../../../core/contracts/encryption.ts";
 import { originalWording } from "../../../../core/contracts/question.ts";
 
 const files = process.argv.slice(2);
-if (files.length === 0) throw new Error("usage: count-looked-for.ts <DeepSearch-….csv>…");
+if (files.length === 0) throw new Error("usage: count-leak-checked.ts <DeepSearch-….csv>…");
 const guard = leakageGuard([]);
 for (const file of files) {
   const texts = decryptQuestions(loadXbench(file)).questions.map(originalWording);

@@ -1,4 +1,4 @@
-/** @file A law of chat layouts: a conversation laid out piece by piece has the text that its template writes. */
+/** @file The contract of chat layouts: a conversation laid out piece by piece has the text that its template writes. */
 import { expect } from "vitest";
 import { responsesAsText } from "../../core/conversation/tool-prompt.ts";
 import type { ChatMessage, Tokenizer } from "../../core/ports.ts";

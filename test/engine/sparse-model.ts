@@ -7,7 +7,7 @@ import { parameterLayout } from "../../engine/checkpoint/parameters.ts";
 import { MODEL_FILE } from "../../engine/checkpoint/tensors.ts";
 
 /** Creates the folder. All weights read as 0. */
-export function hollowModel(config: ModelConfig, folder: string): CheckpointFiles {
+export function sparseModel(config: ModelConfig, folder: string): CheckpointFiles {
   mkdirSync(folder);
   const { parameters, length } = parameterLayout(config);
   const entries = parameters.map(({ name, shape, offset, length: count }) => [
