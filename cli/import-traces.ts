@@ -40,7 +40,7 @@ function importOptions({ agent, as, where, score, minScore, system }: ImportTrac
   return {
     ...(agent === undefined ? {} : { agent }),
     ...(as === undefined ? {} : { as }),
-    ...(score === undefined || minScore === undefined ? {} : { score: { name: score, least: minScore } }),
+    ...(score === undefined || minScore === undefined ? {} : { score: { name: score, min: minScore } }),
     conditions,
     system,
   };

@@ -4,7 +4,7 @@ import { ToolCall } from "../core/contracts/conversation.ts";
 import { jsonOrUndefined } from "../core/contracts/parse.ts";
 import { parseTurn, STRAY_TAGS } from "../core/conversation/parse-turn.ts";
 import type { Toolbox } from "../core/conversation/toolbox.ts";
-import { invalidDemonstration, type MessagesLine, type PlacedDemonstration } from "./messages.ts";
+import { invalidDemonstration, type LocatedDemonstration, type MessagesLine } from "./messages.ts";
 
 /** The agent that demonstrations are for: the settings that its conversations depend on. */
 export interface TargetAgent {
@@ -76,7 +76,7 @@ const isObject = (text: string): boolean =>
   ToolCall.shape.arguments.safeParse(jsonOrUndefined(text === "" ? "{}" : text)).success;
 
 /** Refuses a conversation without turns, or with a turn before the last that nothing responds to: a rollout would end there. */
-export function refuseDeadEnd({ demonstration: { turns }, where }: PlacedDemonstration): void {
+export function refuseDeadEnd({ demonstration: { turns }, where }: LocatedDemonstration): void {
   if (turns.length === 0) throw invalidDemonstration(where, "it has no turns, so there is nothing to train on");
   const silent = turns.slice(0, -1).findIndex(({ responses }) => responses.length === 0);
   if (silent === -1) return;
@@ -90,7 +90,10 @@ export function refuseDeadEnd({ demonstration: { turns }, where }: PlacedDemonst
  * Refuses a conversation that has no turns, too many or a malformed one, that does not end with its only answer, or whose calls do not have one
  * response each.
  */
-export function refuseMalformed({ demonstration, where }: PlacedDemonstration, { toolbox, config }: TargetAgent): void {
+export function refuseMalformed(
+  { demonstration, where }: LocatedDemonstration,
+  { toolbox, config }: TargetAgent,
+): void {
   const { turns } = demonstration;
   const { limits } = config;
   refuseLength(turns, limits, where);

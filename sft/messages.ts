@@ -19,13 +19,13 @@ import type { ApiToolCall, AssistantTurn } from "../core/language-model-ports.ts
 import type { Demonstration } from "../core/recipe.ts";
 
 /** A demonstration, and its location, with which error messages about it start. */
-export interface PlacedDemonstration {
+export interface LocatedDemonstration {
   readonly demonstration: Demonstration;
   readonly where: string;
 }
 
 /** A line of a file, not yet checked against the agent that it is for. */
-export interface MessagesLine extends PlacedDemonstration {
+export interface MessagesLine extends LocatedDemonstration {
   /** Undefined: the line does not say which agent it is for. */
   readonly agent: string | undefined;
   /** The line's system message; undefined: none. */

@@ -25,13 +25,13 @@ import type { Demonstration } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
 import type { Example } from "../../sft/example.ts";
-import type { PlacedDemonstration } from "../../sft/messages.ts";
+import type { LocatedDemonstration } from "../../sft/messages.ts";
 import { readRollout } from "../conversations.ts";
 import { EVALUATION_CLOUD, EVALUATION_RUN, resultOf } from "../local/evaluate-team.ts";
 import { readGroups, readJobs, readManifest, readStep, suiteOf } from "../local/read-records.ts";
 import { openSource } from "../show/source.ts";
 
-export interface AgentDemonstration extends PlacedDemonstration {
+export interface AgentDemonstration extends LocatedDemonstration {
   readonly agent: string;
   /** Of an app's agent: its branches as sampled. */
   readonly sampled?: SampledBranches;

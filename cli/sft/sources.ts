@@ -16,7 +16,7 @@ import {
   type TargetAgent,
 } from "../../sft/check.ts";
 import type { Example } from "../../sft/example.ts";
-import { type MessagesLine, type PlacedDemonstration, readMessages } from "../../sft/messages.ts";
+import { type LocatedDemonstration, type MessagesLine, readMessages } from "../../sft/messages.ts";
 import { clean } from "../terminal/clean.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
@@ -24,14 +24,14 @@ import { type AgentDemonstration, correctConversations } from "./correct-rollout
 export type ExampleSource = (target: TargetAgent, tokenizerSha256: string) => readonly ExampleInput[];
 
 /** A demonstration for the agent's own system message and tools, a line of an app's messages, or tokens as they were sampled. */
-export type ExampleInput = PlacedDemonstration | AppLine | PlacedExample;
+export type ExampleInput = LocatedDemonstration | AppLine | LocatedExample;
 
 interface AppLine {
   readonly line: MessagesLine;
   readonly where: string;
 }
 
-interface PlacedExample {
+interface LocatedExample {
   readonly example: Example;
   readonly where: string;
 }
@@ -97,7 +97,7 @@ export function asSampled(
   agent: string,
   run: string,
   tokenizerSha256: string,
-): readonly PlacedExample[] {
+): readonly LocatedExample[] {
   const examples = own.flatMap(({ where, sampled }) => {
     if (!sampled) {
       throw invalid(

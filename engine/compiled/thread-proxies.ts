@@ -53,7 +53,7 @@ class ThreadProxy {
    * Call this when the trainer's state may differ from its files: the trainer is then reopened only to load other
    * files, which have their own optimizer state.
    */
-  forgetOptimizer(): void {
+  dropOptimizerState(): void {
     this.#openCall = { ...this.#openCall, files: withoutOptimizer(this.#openCall.files) };
   }
 
@@ -130,7 +130,7 @@ export async function openThreadTrainer(
   /** Whether the changed state was lost with its thread and no other state has been loaded since. */
   let isStateLost = false;
   const markChanged = () => {
-    if (!isChanged) proxy.forgetOptimizer();
+    if (!isChanged) proxy.dropOptimizerState();
     isChanged = true;
   };
   const noteLoss = () => {

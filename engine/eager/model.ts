@@ -48,8 +48,8 @@ export function distributions(
   { row }: Predictions,
   temperature: number,
 ): tf.Tensor2D {
-  const picked = tf.gather(states, tf.tensor1d(row, "int32"));
-  return allLogProbs(picked, headOf(config, weights), tf.scalar(1 / temperature));
+  const gathered = tf.gather(states, tf.tensor1d(row, "int32"));
+  return allLogProbs(gathered, headOf(config, weights), tf.scalar(1 / temperature));
 }
 
 function rowStates(

@@ -34,7 +34,7 @@ export interface ServerBehavior {
  * ones lower the log-probs of a model with many weights.
  */
 const LEARNING_RATE = 1e-4;
-const STILL = {
+const NO_OP_STEP = {
   learning_rate: 0,
   beta1: 0,
   beta2: 0,
@@ -90,7 +90,7 @@ export async function probeServer(
   const padded = () => gradientDatum(longer, first, gradient(longer.length), 1);
   const step = async (data: Datum[], params: Partial<AdamParams> = {}) => {
     await model.forwardBackward([data], "importance_sampling");
-    return gradientNormOf(await model.optimizerStep({ ...STILL, ...params }));
+    return gradientNormOf(await model.optimizerStep({ ...NO_OP_STEP, ...params }));
   };
   const plainNorm = await step([plain()]);
   const overSequences = nearest("sending a sequence twice", (await step([plain(), plain()])) / plainNorm, 2);

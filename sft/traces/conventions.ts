@@ -10,7 +10,7 @@
 import * as z from "zod";
 import { callFromEvents } from "./events.ts";
 import { openInference, openLlmetry } from "./indexed.ts";
-import { type JsonObject, type JsonValue, jsonIn, parseAttribute, Unusable } from "./json.ts";
+import { type JsonObject, type JsonValue, jsonIn, parseAttribute, UnusableTraceError } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import type { OtlpSpan } from "./otlp.ts";
 import type { RecordedCall } from "./recorded-call.ts";
@@ -19,7 +19,7 @@ import { ToolDefinition } from "./tools.ts";
 const Messages = z.array(RawMessage);
 const Tools = z.array(ToolDefinition);
 
-/** Undefined: the span has no messages, or its operation is one of OTHER_OPERATIONS. Throws `Unusable`. */
+/** Undefined: the span has no messages, or its operation is one of OTHER_OPERATIONS. Throws `UnusableTraceError`. */
 export function readCall(span: OtlpSpan): RecordedCall | undefined {
   if (OTHER_OPERATIONS.includes(span.attributes["gen_ai.operation.name"] ?? "")) return;
   return (
@@ -106,7 +106,7 @@ const CUT_OFF =
 const FILTERED =
   /^(content[-_]filter(ed)?|guardrail_intervened|refusal|sensitive|safety|recitation|blocklist|prohibited_content|spii)$/i;
 
-/** Throws `Unusable` if the model did not finish. */
+/** Throws `UnusableTraceError` if the model did not finish. */
 export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall): void {
   const written = attributes["gen_ai.response.finish_reasons"];
   const listed = typeof written === "string" ? (jsonIn(written) ?? written) : written;
@@ -117,5 +117,5 @@ export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall)
     ...output.map((message) => message.finish_reason),
   ];
   if (reasons.map(String).some((reason) => CUT_OFF.test(reason) || FILTERED.test(reason)))
-    throw new Unusable("the model did not finish its message");
+    throw new UnusableTraceError("the model did not finish its message");
 }

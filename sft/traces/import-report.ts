@@ -1,5 +1,5 @@
 /** @file The report of an import: how many model calls were imported or skipped, why, and where; never their content. */
-import { Unusable } from "./json.ts";
+import { UnusableTraceError } from "./json.ts";
 
 interface Skipped {
   readonly count: number;
@@ -22,12 +22,12 @@ export class ImportReport {
   readonly skipped = new Map<string, Skipped>();
   readonly #taken = new Map<string | undefined, { count: number; systems: Set<string> }>();
 
-  /** What `work` returns; if it throws `Unusable`, an empty list, and the reason is counted. */
+  /** What `work` returns; if it throws `UnusableTraceError`, an empty list, and the reason is counted. */
   attempt<T>(where: string, work: () => T[]): T[] {
     try {
       return work();
     } catch (error) {
-      if (!(error instanceof Unusable)) throw error;
+      if (!(error instanceof UnusableTraceError)) throw error;
       const { count, first } = this.skipped.get(error.message) ?? { count: 0, first: where };
       this.skipped.set(error.message, { count: count + 1, first });
       return [];

@@ -6,7 +6,7 @@ import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
 import { conversationOf, demonstrationLine, type TracedConversation } from "./conversation.ts";
 import { ImportReport } from "./import-report.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
-import { type JsonValue, Unusable } from "./json.ts";
+import { type JsonValue, UnusableTraceError } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
 import { type OtlpSpan, Traces } from "./otlp.ts";
 import { type RawMessagesLine, readTraceFile } from "./read.ts";
@@ -19,7 +19,7 @@ export interface TraceImportOptions {
   /** The agent that the demonstrations are for. Absent: the name in the traces, or `agent` for conversations that name none. */
   readonly as?: string;
   readonly conditions: readonly { readonly attribute: string; readonly value: string }[];
-  readonly score?: { readonly name: string; readonly least: number };
+  readonly score?: { readonly name: string; readonly min: number };
   /** Whether system messages are written. */
   readonly system: boolean;
 }
@@ -85,7 +85,7 @@ function candidatesOfSpans(traces: Traces, options: TraceImportOptions, report: 
     exchanges.flatMap((exchange) =>
       report.attempt(span.where, () => {
         // A span around a whole agent has its prompt and its answer: without the calls in between, they teach the model to guess.
-        if (enclosing.has(span)) throw new Unusable("it encloses other model calls, which count instead");
+        if (enclosing.has(span)) throw new UnusableTraceError("it encloses other model calls, which count instead");
         const source = sourceOf(traces, span);
         refuseFiltered(source, options);
         return candidatesOfExchange(source, span, exchange, options, report);
@@ -130,13 +130,13 @@ function sourceOf(traces: Traces, span: OtlpSpan): CallSource {
 
 function refuseFiltered({ agent, attribute }: CallSource, options: TraceImportOptions): void {
   if (options.agent !== undefined && agent !== undefined && agent !== options.agent) {
-    throw new Unusable("another agent");
+    throw new UnusableTraceError("another agent");
   }
   for (const { attribute: name, value } of options.conditions) {
     const found = attribute(name);
     const values = Array.isArray(found) ? found : [found];
     if (!values.some((one) => one !== undefined && String(one) === value)) {
-      throw new Unusable(`${name} is not ${value}`);
+      throw new UnusableTraceError(`${name} is not ${value}`);
     }
   }
 }
@@ -144,12 +144,14 @@ function refuseFiltered({ agent, attribute }: CallSource, options: TraceImportOp
 /** Says what to set so that content is captured: every instrumentation leaves it out by default, or can hide it. */
 function refuseWithoutContent({ attributes }: OtlpSpan): never {
   if (attributes["ai.operationId"] !== undefined) {
-    throw new Unusable("no content: set recordInputs and recordOutputs of the AI SDK's telemetry to true");
+    throw new UnusableTraceError("no content: set recordInputs and recordOutputs of the AI SDK's telemetry to true");
   }
   if (attributes["openinference.span.kind"] !== undefined) {
-    throw new Unusable("no content: unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the like");
+    throw new UnusableTraceError(
+      "no content: unset OPENINFERENCE_HIDE_INPUTS, OPENINFERENCE_HIDE_OUTPUTS and the like",
+    );
   }
-  throw new Unusable(
+  throw new UnusableTraceError(
     "no content: set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT, to span_only or, for older instrumentations, to true",
   );
 }
@@ -161,7 +163,7 @@ function candidatesOfExchange(
   options: TraceImportOptions,
   report: ImportReport,
 ): Candidate[] {
-  if (span.failed || span.attributes["error.type"] !== undefined) throw new Unusable("the call failed");
+  if (span.failed || span.attributes["error.type"] !== undefined) throw new UnusableTraceError("the call failed");
   if (!exchange) return refuseWithoutContent(span);
   const { input, output, tools } = exchange;
   const isMissing = (raw: RawMessage) => raw.role !== "assistant" && raw.role !== "tool" && isEmpty(raw);
@@ -227,8 +229,8 @@ function takeScored(scope: readonly Candidate[], { score }: TraceImportOptions, 
       const calls = [longest, ...contained];
       const found = calls.map((one) => one.score).find((value) => value !== undefined);
       const missing = calls.some(({ isCut }) => isCut) ? " of the answer to the first prompt" : "";
-      if (score && found === undefined) throw new Unusable(`no ${score.name}${missing}`);
-      if (score && Number(found) < score.least) throw new Unusable(`${score.name} is below ${score.least}`);
+      if (score && found === undefined) throw new UnusableTraceError(`no ${score.name}${missing}`);
+      if (score && Number(found) < score.min) throw new UnusableTraceError(`${score.name} is below ${score.min}`);
       return [{ ...longest, messages: withThinking(joined) }];
     });
   });

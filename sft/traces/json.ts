@@ -7,7 +7,7 @@ export type JsonValue = string | number | boolean | null | readonly JsonValue[] 
 export type JsonObject = Readonly<Record<string, JsonValue>>;
 
 /** Why one conversation cannot be imported. The message does not quote it, so that equal reasons can be counted. */
-export class Unusable extends Error {}
+export class UnusableTraceError extends Error {}
 
 export const jsonIn = (text: string) => jsonOrUndefined(text) as JsonValue | undefined;
 
@@ -18,11 +18,12 @@ export const unreadableTrace = (where: string, fault: string) =>
 /** An attribute that is JSON: a string, a list of strings, or already structured. */
 export function parseAttribute<S extends z.ZodType>(schema: S, value: JsonValue, name: string): z.infer<S> {
   const json = structured(value);
-  if (json === undefined) throw new Unusable(`${name} is not JSON: was it truncated by an attribute length limit?`);
+  if (json === undefined)
+    throw new UnusableTraceError(`${name} is not JSON: was it truncated by an attribute length limit?`);
   const result = schema.safeParse(json);
   if (result.success) return result.data;
   const [issue] = result.error.issues;
-  throw new Unusable(`${name} is malformed${issue?.path.length ? ` at ${issue.path.join(".")}` : ""}`);
+  throw new UnusableTraceError(`${name} is malformed${issue?.path.length ? ` at ${issue.path.join(".")}` : ""}`);
 }
 
 /** Undefined: a string that is not JSON, such as one that was truncated by an attribute length limit. */
@@ -34,7 +35,7 @@ function structured(value: JsonValue): JsonValue | undefined {
 
 /**
  * The list that is flattened into attributes such as `llm.input_messages.0.message.role`, where `prefix` is `llm.input_messages`. Undefined if
- * there is none. Throws `Unusable` if it lacks an entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of
+ * there is none. Throws `UnusableTraceError` if it lacks an entry: recorders keep a limited number of attributes, and some drop the oldest, so the start of
  * a conversation is lost first.
  */
 export function listAt(attributes: JsonObject, prefix: string): readonly JsonValue[] | undefined {
@@ -46,7 +47,7 @@ export function listAt(attributes: JsonObject, prefix: string): readonly JsonVal
   if (!Array.isArray(nested)) return undefined;
   const indices = new Set(entries.map(([[index]]) => Number(index)));
   if (Math.max(...indices) === indices.size - 1) return nested;
-  throw new Unusable(`${prefix} lacks an entry: did a limit on the number of attributes drop it?`);
+  throw new UnusableTraceError(`${prefix} lacks an entry: did a limit on the number of attributes drop it?`);
 }
 
 function nest(entries: readonly (readonly [readonly string[], JsonValue])[]): JsonValue {

@@ -3,7 +3,7 @@
  * them all: OpenTelemetry's parts, OpenAI's messages, the AI SDK's, and the content blocks of Anthropic and Bedrock.
  */
 import * as z from "zod";
-import { type JsonValue, jsonIn, Unusable } from "./json.ts";
+import { type JsonValue, jsonIn, UnusableTraceError } from "./json.ts";
 
 export interface Call {
   readonly id: string | undefined;
@@ -188,12 +188,12 @@ interface ReadingOptions {
   readonly stringsMayBeBlocks: boolean;
 }
 
-/** A raw message as one or more messages: each tool response becomes a message of its own. Throws `Unusable`. */
+/** A raw message as one or more messages: each tool response becomes a message of its own. Throws `UnusableTraceError`. */
 export function messagesOf(raw: RawMessage, options: ReadingOptions): Message[] {
   const role = ROLES.get((raw.role ?? "").toLowerCase());
-  if (role === undefined) throw new Unusable("a message has an unknown role");
+  if (role === undefined) throw new UnusableTraceError("a message has an unknown role");
   const parts = partsOf(raw, role, options);
-  for (const part of parts) if (part.kind === "other") throw new Unusable(unsupported(part.type));
+  for (const part of parts) if (part.kind === "other") throw new UnusableTraceError(unsupported(part.type));
   const written = joined(parts, "text", "");
   const responses = parts.filter((part) => part.kind === "response");
   const toolMessages = responses.map(({ id, text }): Message => ({ role: "tool", id, text }));
@@ -204,7 +204,7 @@ export function messagesOf(raw: RawMessage, options: ReadingOptions): Message[] 
   if (role === "user") {
     return toolMessages.length > 0 && written === "" ? toolMessages : [...toolMessages, { role, text: written }];
   }
-  if (toolMessages.length > 0) throw new Unusable(PROVIDER_TOOLS);
+  if (toolMessages.length > 0) throw new UnusableTraceError(PROVIDER_TOOLS);
   const calls = parts.filter((part) => part.kind === "call").map((part) => part.call);
   return [{ role, text: written, thinking: joined(parts, "thinking", "\n"), calls }];
 }

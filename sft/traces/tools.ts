@@ -1,6 +1,6 @@
 /** @file Tool definitions in any of the conventions for traces, converted to OpenAI's format. */
 import * as z from "zod";
-import { jsonIn, Unusable } from "./json.ts";
+import { jsonIn, UnusableTraceError } from "./json.ts";
 
 export interface FunctionTool {
   readonly type: "function";
@@ -59,9 +59,9 @@ export const ToolDefinition = z.union([
   OtherTool.transform((): FunctionTool | undefined => undefined),
 ]);
 
-/** The definitions of the tools that a recipe can have. Throws `Unusable`. */
+/** The definitions of the tools that a recipe can have. Throws `UnusableTraceError`. */
 export function ownTools(definitions: readonly ToolDefinition[]): FunctionTool[] {
   const own = definitions.filter((tool): tool is FunctionTool => tool !== undefined);
   if (own.every(({ function: { parameters } }) => typeof parameters !== "string")) return own;
-  throw new Unusable("a tool's parameters are not JSON: were they truncated by an attribute length limit?");
+  throw new UnusableTraceError("a tool's parameters are not JSON: were they truncated by an attribute length limit?");
 }

@@ -43,8 +43,8 @@ const onlyBackward = (change: (feeds: Feeds) => Feeds) => (feeds: Feeds) =>
 const dropsPredictions = (feeds: Feeds): Feeds => {
   const { inverseRows, mask, targets } = feeds;
   if (!inverseRows || !mask || !targets) return feeds;
-  const picks = inverseRows.size / ((mask.dims[0] ?? 0) * (mask.dims[2] ?? 0));
-  const kept = Int32Array.from(inverseRows.data as Int32Array, (row, i) => (i % picks === 1 ? targets.size : row));
+  const gathers = inverseRows.size / ((mask.dims[0] ?? 0) * (mask.dims[2] ?? 0));
+  const kept = Int32Array.from(inverseRows.data as Int32Array, (row, i) => (i % gathers === 1 ? targets.size : row));
   return { ...feeds, inverseRows: tensor(kept, inverseRows.dims) };
 };
 

@@ -58,7 +58,7 @@ export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
  * Rows of x [N, D] -> [R, D]. `inverseRows` [N * m] is the inverse: for each row of x, its indices among the R, at most m, padded with R.
  * With it, the gradient is a gather and a sum over m instead of a scatter-add.
  */
-export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
+export function gatherRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [from] = inputs as [tf.Tensor2D];
     return {
@@ -66,8 +66,8 @@ export function pickRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tens
       gradFunc: (dy) => {
         const [count, width] = from.shape;
         const parts = tf.gather(tf.concat([dy, tf.zeros([1, width])], 0), inverseRows);
-        const picks = inverseRows.shape[0] / count;
-        return picks === 1 ? parts : tf.sum(tf.reshape(parts, [count, picks, width]), 1);
+        const gathers = inverseRows.shape[0] / count;
+        return gathers === 1 ? parts : tf.sum(tf.reshape(parts, [count, gathers, width]), 1);
       },
     };
   });

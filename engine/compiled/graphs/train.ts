@@ -12,7 +12,7 @@ import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { outputGradient } from "./gradient.ts";
-import { type HeadPass, headLogProbs, pickRows } from "./head.ts";
+import { gatherRows, type HeadPass, headLogProbs } from "./head.ts";
 import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
 import { declareWeights } from "./weights.ts";
 
@@ -21,12 +21,12 @@ export const ATTENTION_BLOCKS = 4;
 /** Share of the [T, T] scores that are computed: those of each block's queries with the keys up to its end. */
 export const CAUSAL_SHARE = (ATTENTION_BLOCKS + 1) / (2 * ATTENTION_BLOCKS);
 
-/** Lengths of a run on B rows of T tokens with R wanted predictions, at most `picks` from one token. */
-export const trainLengths = (batch: number, tokens: number, rows: number, picks = 1): Lengths => ({
+/** Lengths of a run on B rows of T tokens with R wanted predictions, at most `gathers` from one token. */
+export const trainLengths = (batch: number, tokens: number, rows: number, gathers = 1): Lengths => ({
   batch,
   tokens: tokens / ATTENTION_BLOCKS,
   rows,
-  picks,
+  gathers,
 });
 
 /** Parameters that the graphs read: the embedding only as a tied head, since its rows are gathered outside of the graphs. */
@@ -97,7 +97,7 @@ interface ForwardInputs {
   /** [R]: the rows of B * T to predict from, and their target tokens. */
   readonly rows: tf.Tensor1D;
   readonly targets: tf.Tensor1D;
-  /** [B * T * picks]: each row's indices among the R, padded with R. */
+  /** [B * T * gathers]: each row's indices among the R, padded with R. */
   readonly inverseRows: tf.Tensor1D;
   readonly inverseTemperature: tf.Scalar;
 }
@@ -105,13 +105,13 @@ interface ForwardInputs {
 function declareInputs(config: ModelConfig, scope: TraceScope, kind: RowKind): ForwardInputs {
   const { batch } = symbolic;
   const tokens = ATTENTION_BLOCKS * symbolic.tokens;
-  const picks = kind === "trees" ? symbolic.picks : 1;
+  const gathers = kind === "trees" ? symbolic.gathers : 1;
   return {
     embedded: scope.input("embedded", [batch, tokens, config.width]),
     ...declarePositions(config, scope, kind),
     rows: scope.input("rows", [symbolic.rows], "int32"),
     targets: scope.input("targets", [symbolic.rows], "int32"),
-    inverseRows: scope.input("inverseRows", [batch * tokens * picks], "int32"),
+    inverseRows: scope.input("inverseRows", [batch * tokens * gathers], "int32"),
     inverseTemperature: scope.input("inverseTemperature", []),
   };
 }
@@ -124,6 +124,6 @@ function headInputs(
 ): Parameters<LossHead> {
   const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, ATTENTION_BLOCKS));
   const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
-  const picked = pickRows(hidden, inputs.rows, inputs.inverseRows);
-  return [picked, head, inputs.targets, inputs.inverseTemperature];
+  const gathered = gatherRows(hidden, inputs.rows, inputs.inverseRows);
+  return [gathered, head, inputs.targets, inputs.inverseTemperature];
 }

@@ -15,14 +15,14 @@ const PLACEHOLDERS = {
   cached: 30011,
   seen: 20011 + 30011,
   rows: 40009,
-  picks: 60013,
+  gathers: 60013,
 } as const;
 export type DimensionName = keyof typeof PLACEHOLDERS;
 export type Lengths = Readonly<Partial<Record<DimensionName, number>>>;
 
 export const symbolic: Readonly<Record<DimensionName, number>> = PLACEHOLDERS;
 
-const NAMES: readonly DimensionName[] = ["batch", "tokens", "cached", "seen", "rows", "picks"];
+const NAMES: readonly DimensionName[] = ["batch", "tokens", "cached", "seen", "rows", "gathers"];
 
 /** One dimension: factor x product of the named lengths. */
 export interface Dimension {

@@ -23,28 +23,28 @@ export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wante
   predictions(micro.members, sequences, hiddenIndexOf(micro), wanted);
 
 /**
- * Inputs of `pickRows` (graphs/head.ts): for each of R predictions, its row of the `count` = B * T. `inverseRows` lists for each row the predictions
- * made from it, except those that no token reads, padded with R to `picks`, the most that one row has.
+ * Inputs of `gatherRows` (graphs/head.ts): for each of R predictions, its row of the `count` = B * T. `inverseRows` lists for each row the predictions
+ * made from it, except those that no token reads, padded with R to `gathers`, the most that one row has.
  */
-export function pickFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; picks: number } {
+export function gatherFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; gathers: number } {
   const counts = new Int32Array(count);
   const isRead = (r: number) => offsets[r] !== offsets[r + 1];
   row.forEach((from, r) => {
     if (isRead(r)) counts[from] = (counts[from] as number) + 1;
   });
-  const picks = counts.reduce((most, number) => Math.max(most, number), 1);
-  const inverseRows = new Int32Array(count * picks).fill(row.length);
+  const gathers = counts.reduce((most, number) => Math.max(most, number), 1);
+  const inverseRows = new Int32Array(count * gathers).fill(row.length);
   row.forEach((from, r) => {
     if (!isRead(r)) return;
     counts[from] = (counts[from] as number) - 1;
-    inverseRows[from * picks + (counts[from] as number)] = r;
+    inverseRows[from * gathers + (counts[from] as number)] = r;
   });
   const feeds = {
     rows: tensor(row, [row.length]),
     targets: tensor(targets, [row.length]),
     inverseRows: tensor(inverseRows, [inverseRows.length]),
   };
-  return { feeds, picks };
+  return { feeds, gathers };
 }
 
 /** Rotary angles and mask of a micro-batch, and its tokens [B * T], padded with 0. */

@@ -22,7 +22,7 @@ import { scatterAdd } from "./arrays.ts";
 import { type MicroBatch, rowCount, rowKind } from "./batch-plan.ts";
 import { paddedLength } from "./micro-batches.ts";
 import type { Passes } from "./passes.ts";
-import { forwardFeeds, lossFeeds, pickFeeds, wantedPredictions } from "./train-inputs.ts";
+import { forwardFeeds, gatherFeeds, lossFeeds, wantedPredictions } from "./train-inputs.ts";
 
 export class WholePasses implements Passes {
   readonly limitsPredictions = true;
@@ -92,15 +92,15 @@ export class WholePasses implements Passes {
   ): { feeds: Feeds; tokens: Int32Array; lengths: Lengths } {
     const { width } = this.#state.config;
     const { feeds, inputTokens } = forwardFeeds(micro, sequences, this.#rotary);
-    const { feeds: picked, picks } = pickFeeds(wanted, inputTokens.length);
+    const { feeds: gathered, gathers } = gatherFeeds(wanted, inputTokens.length);
     const embedded = this.#embed(inputTokens);
     return {
       tokens: inputTokens,
-      lengths: trainLengths(rowCount(micro), micro.tokens, wanted.row.length, picks),
+      lengths: trainLengths(rowCount(micro), micro.tokens, wanted.row.length, gathers),
       feeds: {
         ...this.#weights,
         ...feeds,
-        ...picked,
+        ...gathered,
         embedded: tensor(embedded, [rowCount(micro), micro.tokens, width]),
         inverseTemperature: tensor(Float32Array.of(1 / temperature), []),
       },

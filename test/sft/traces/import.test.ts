@@ -185,8 +185,8 @@ test("the score comes from the last call that has one, on its own span or an enc
       }),
     }),
   );
-  const taken = (name: string, least: number) => {
-    const { lines, skipped } = imported(document, { score: { name, least } });
+  const taken = (name: string, min: number) => {
+    const { lines, skipped } = imported(document, { score: { name, min } });
     return [lines.map(({ messages }) => messages.at(-1)?.content), skipped];
   };
   expect(taken("feedback", 0)).toEqual([["Here.", "Found."], { "feedback is below 0": 1, "no feedback": 1 }]);
@@ -201,7 +201,7 @@ test("the score of a later answer does not count for the first", () => {
   const first = (feedback: Record<string, JsonValue>) =>
     span({ id: "1", attributes: chat([QUESTION], [ANSWER], feedback) });
   const taken = (feedback: Record<string, JsonValue>) =>
-    imported(spans(first(feedback), span({ id: "2", attributes: second })), { score: { name: "feedback", least: 1 } });
+    imported(spans(first(feedback), span({ id: "2", attributes: second })), { score: { name: "feedback", min: 1 } });
   expect(taken({}).lines).toEqual([]);
   expect(taken({}).skipped).toEqual({ "no feedback of the answer to the first prompt": 1 });
   expect(taken({ feedback: 0 }).lines).toEqual([]);
@@ -275,7 +275,7 @@ test("the keys of a line of OpenAI messages serve as attributes", () => {
     agent: "a",
     metadata: { feedback: true },
   };
-  const score = (least: number) => ({ score: { name: "metadata.feedback", least } });
+  const score = (min: number) => ({ score: { name: "metadata.feedback", min } });
   expect(imported(line, score(1)).lines).toEqual([{ agent: "a", messages: line.messages }]);
   expect(imported(line, score(2)).skipped).toEqual({ "metadata.feedback is below 2": 1 });
 });
