@@ -6,8 +6,8 @@ import { answer, questionOf } from "./ask/answer.ts";
 import { type AskOptions, readTeam } from "./ask/config.ts";
 import { asLines, asTree } from "./ask/narrate.ts";
 import { unlessStopped, watchForStop } from "./local/stop.ts";
-import { clean } from "./terminal/clean.ts";
 import { counted } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { hanging } from "./terminal/rows.ts";
 
 /** Rejects if the team ends without an answer. */
@@ -19,7 +19,7 @@ export async function ask(prompt: string, options: AskOptions): Promise<void> {
   const stop = watchForStop();
   const isTerminal = process.stdout.isTTY;
   const narrate = (isTerminal ? asTree : asLines)((line) => console.log(line));
-  if (isTerminal && note !== undefined) console.log(colors.dim(`note: ${clean(note)}`));
+  if (isTerminal && note !== undefined) console.log(colors.dim(`note: ${stripControlCharacters(note)}`));
   const started = performance.now();
   const answering = answer(team, question, options, narrate, stop.signal);
   const answered = await unlessStopped(stop, answering).finally(() => stop.dispose());

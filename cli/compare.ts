@@ -120,7 +120,7 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
 function refuseUnread(configs: readonly RunConfig[]): void {
   const findings = new Findings();
   for (const fault of unreadSettings(configs)) findings.refuse(ignoredSetting(fault));
-  findings.settle();
+  findings.reportAndThrow();
 }
 
 /** Run -> what identifies its questions. Those of a benchmark may depend on the agents' tools, but must be the same for all arms. */
@@ -153,7 +153,7 @@ async function preflightModels(given: RunConfig, runs: readonly RunConfig[]) {
   const config = await pinModels(given, startedModels(runs, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings, bases } = await preflight(config, site);
-  findings.settle();
+  findings.reportAndThrow();
   const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));
   return { models, bases: await identifyBases(bases) };
 }

@@ -141,7 +141,7 @@ export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, re
 }
 
 /** The workers that no fleet starts, so the user must. Throws if the run needs more workers than a fleet can have. */
-export function startedByHand(config: RunConfig, specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
+export function manualWorkers(config: RunConfig, specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
   const hasFleet = ({ agent, roles }: WorkerSpec) =>
     roles.every((role) => fleets.some((fleet) => fleet.agent === agent && fleet.roles.includes(role)));
   for (const { name, agent, roles, max } of fleets) {

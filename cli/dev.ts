@@ -18,8 +18,8 @@ import { preflight } from "./local/preflight.ts";
 import { unlessStopped, watchForStop } from "./local/stop.ts";
 import { readQuestions } from "./questions.ts";
 import { drawText } from "./show/text.ts";
-import { clean } from "./terminal/clean.ts";
 import { counted } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { didYouMean } from "./terminal/nearest.ts";
 import { hanging } from "./terminal/rows.ts";
 
@@ -61,7 +61,7 @@ export async function dev(recipeName: string, options: DevOptions): Promise<void
   const site = { begins: () => true, checkStore: () => {} };
   await makeMissingModels(recipeName, recipe, config, site);
   const { findings, bases } = await preflight(config, { workers: "here", models: "read", ...site });
-  findings.settle();
+  findings.reportAndThrow();
   const stop = watchForStop();
   const isTerminal = process.stdout.isTTY;
   const onDone = (done: number) => {
@@ -117,7 +117,7 @@ function print(config: RunConfig, tried: TriedGroup, shares: readonly AgentShare
 
 /** A warning for the terminal; each frame of a stack stays on its own line. */
 export function warningLines(warning: string): string[] {
-  const [first = "", ...frames] = warning.split("\n").map(clean);
+  const [first = "", ...frames] = warning.split("\n").map(stripControlCharacters);
   return [...hanging(colors.yellow("  warning: "), first), ...frames.map((frame) => colors.dim(`    ${frame}`))];
 }
 

@@ -10,7 +10,7 @@ import { type Check, checkEmbeddedCloud, checkEndpoints, checkEngines, checkProv
 import { installCuda } from "./local/install-cuda.ts";
 import { checkModel } from "./local/model-checks.ts";
 import { checkRunsFolder } from "./local/run-folder.ts";
-import { clean } from "./terminal/clean.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { describe } from "./terminal/fail.ts";
 import { flowWords, terminalWidth } from "./terminal/flow.ts";
 
@@ -61,7 +61,7 @@ async function checkMachine(): Promise<Check[]> {
 /** `found` is cleaned: it may quote a model's chat template or a server. */
 function line({ state, name, found, advice }: Check): string {
   const width = terminalWidth();
-  const result = `  ${MARKS[state]} ${name.padEnd(LABEL_WIDTH)}${flowWords(clean(found), LABEL_WIDTH + 4, width)}`;
+  const result = `  ${MARKS[state]} ${name.padEnd(LABEL_WIDTH)}${flowWords(stripControlCharacters(found), LABEL_WIDTH + 4, width)}`;
   if (advice === undefined) return result;
   return `${result}\n${" ".repeat(LABEL_WIDTH + 4)}${flowWords(advice, LABEL_WIDTH + 4, width, colors.dim)}`;
 }

@@ -57,7 +57,7 @@ export async function planEvaluation(
   const team = findTeam(target);
   const { stored, checkpoints, endpoint, status } = team;
   const name = recipeOf(target, team, options.recipe);
-  refuseSettingsOfTraining(options.set);
+  refuseTrainingOnlySettings(options.set);
   const recipe = await (options.recipe === undefined ? openRecipe : openNamedRecipe)(name);
   const advised = endpoint ? withoutLocalSettings(recipe) : stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
@@ -107,7 +107,7 @@ export async function planEvaluation(
 }
 
 /** Settings that only training reads. `algorithm` is not among them: whether a recipe's rewards need a judge may depend on it. */
-const OF_TRAINING = [
+const TRAINING_ONLY_SETTINGS = [
   "steps",
   "sampledTokens",
   "questionsPerStep",
@@ -123,21 +123,21 @@ const OF_TRAINING = [
 ];
 
 /** The settings of an agent that only training reads. */
-const OF_TRAINED_AGENTS = ["optimizer", "temperature", "share"];
+const TRAINING_ONLY_AGENT_SETTINGS = ["optimizer", "temperature", "share"];
 
 /** The path that a setting changes, itself or within its JSON, and that only training reads. Undefined: there is none. */
-function pathOfTraining(setting: string): string | undefined {
+function trainingOnlyPath(setting: string): string | undefined {
   const chosen = chosenBy([setting]);
   const ofAgents = Object.keys(chosen("agents") ?? {}).flatMap((agent) =>
-    OF_TRAINED_AGENTS.map((name) => `agents.${agent}.${name}`),
+    TRAINING_ONLY_AGENT_SETTINGS.map((name) => `agents.${agent}.${name}`),
   );
-  return [...OF_TRAINING, ...ofAgents].find((path) => chosen(path) !== undefined);
+  return [...TRAINING_ONLY_SETTINGS, ...ofAgents].find((path) => chosen(path) !== undefined);
 }
 
 /** `option`: where the settings are given. */
-export function refuseSettingsOfTraining(set: readonly string[], option = "--set"): void {
+export function refuseTrainingOnlySettings(set: readonly string[], option = "--set"): void {
   for (const setting of set) {
-    const path = pathOfTraining(setting);
+    const path = trainingOnlyPath(setting);
     if (path === undefined) continue;
     const what = setting.startsWith(path) ? `${option} ${setting}` : `${option} ${setting}: ${path}`;
     const own = path.endsWith("temperature") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";

@@ -18,7 +18,7 @@ import { readWait } from "./local/follow.ts";
 import { findRun, readStatus, runNames } from "./local/run-folder.ts";
 import { readStored } from "./show/source.ts";
 import { namesStore, storeNames } from "./store-names.ts";
-import { clean } from "./terminal/clean.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { MGRPO } from "./terminal/name.ts";
 
 /** What is read from a RUN record, which another release may have written: halting is the remedy for a run whose records cannot be read. */
@@ -37,7 +37,8 @@ export async function halt(run: string, { stage }: { readonly stage?: string }):
     const ended = parse(EndedRun, item, `RUN '${run}'`);
     const { status, reason } = ended.status === "finished" ? await haltEvaluations(store, ended) : ended;
     const text = status === "finished" ? "finished and evaluated: there is nothing to halt" : status;
-    if (process.stdout.isTTY) console.log(`run '${run}' is ${text}${reason ? `: ${clean(reason)}` : ""}`);
+    if (process.stdout.isTTY)
+      console.log(`run '${run}' is ${text}${reason ? `: ${stripControlCharacters(reason)}` : ""}`);
     else console.log(JSON.stringify({ kind: status === "halted" ? "halted" : "unchanged", run, status, reason }));
   } finally {
     store.close();

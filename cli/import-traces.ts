@@ -5,7 +5,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { importTraces, type TraceFile, type TraceImportOptions } from "../sft/traces/import.ts";
 import type { ImportReport } from "../sft/traces/import-report.ts";
 import { writeNamedFile } from "./local/written-files.ts";
-import { clean } from "./terminal/clean.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { MGRPO, quotedPath } from "./terminal/name.ts";
 
 export interface ImportTracesOptions {
@@ -73,7 +73,7 @@ const skippedOf = ({ skipped }: ImportReport) =>
 
 function* summary(report: ImportReport, to: string, conversations: number, files: number): Generator<string> {
   const { found, contained, cut, otherSpans, providerTools, taken } = report;
-  const agents = taken.map(({ agent, count }) => `${clean(agent ?? "no agent named")} ${count}`);
+  const agents = taken.map(({ agent, count }) => `${stripControlCharacters(agent ?? "no agent named")} ${count}`);
   yield `${to}  ${count(conversations, "conversation")}: ${agents.join(", ")}`;
   yield `  from ${count(found, "model call")} (${contained} contained in another) in ${count(files, "file")}`;
   if (otherSpans > 0) yield `  ${count(otherSpans, "other span")}`;
@@ -85,7 +85,7 @@ function* summary(report: ImportReport, to: string, conversations: number, files
   for (const { count: skips, why } of skipped) yield `    ${skips}  ${why}`;
   for (const { agent, systems } of taken) {
     if (systems < 2) continue;
-    const whose = agent === undefined ? "" : ` of ${clean(agent)}`;
+    const whose = agent === undefined ? "" : ` of ${stripControlCharacters(agent)}`;
     yield colors.yellow(
       `  ${systems} different system messages${whose}, and an agent has one: --no-system leaves them out`,
     );

@@ -20,13 +20,13 @@ import { openNamedRecipe } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import {
   fleetPolicies,
+  manualWorkers,
   namesOfStage,
   readDeployment,
   refuseKeylessJudge,
   refuseOtherRelease,
   refuseUndeployedRecipe,
   refuseUnreachableServers,
-  startedByHand,
 } from "./deployment.ts";
 import type { Findings } from "./local/findings.ts";
 import { pinModels, StartedModels } from "./local/hub-models.ts";
@@ -70,10 +70,10 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
         refuseOther(config, stored, raised);
       },
     });
-    findings.settle();
+    findings.reportAndThrow();
     const questions = await readQuestions(recipe, config);
     const workers = workersOf(config);
-    const byHand = deployment ? startedByHand(config, workers, deployment) : workers;
+    const manual = deployment ? manualWorkers(config, workers, deployment) : workers;
     const cloud = { store, functions: composeFunctions(store) };
     await startOrResume(
       cloud,
@@ -85,7 +85,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       },
       raised,
     );
-    print(config, names, byHand, workers.length > byHand.length);
+    print(config, names, manual, workers.length > manual.length);
   } finally {
     store.close();
   }
@@ -136,14 +136,14 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
   );
 }
 
-/** `byHand`: the workers that the user has to start. `fleets`: whether fleets start others. */
+/** `manual`: the workers that the user has to start. `fleets`: whether fleets start others. */
 function print(
   { run }: RunConfig,
   { table, bucket }: { table: string; bucket: string },
-  byHand: readonly WorkerSpec[],
+  manual: readonly WorkerSpec[],
   fleets: boolean,
 ): void {
-  const workers = byHand.map(({ arguments: flags }) => `${MGRPO} worker ${flags.map(quoted).join(" ")}`);
+  const workers = manual.map(({ arguments: flags }) => `${MGRPO} worker ${flags.map(quoted).join(" ")}`);
   if (!process.stdout.isTTY) {
     console.log(JSON.stringify({ kind: "launched", run, table, bucket, fleets, workers }));
     return;

@@ -96,13 +96,13 @@ async function plan(target: string, { suite, train, samples, ...options }: MineO
     refuseHeldOut(planned.config);
     return planned;
   }
-  refuseOtherSuites(options.set);
+  refuseSuiteSettings(options.set);
   const training = `evaluation.suites=${JSON.stringify([{ name: TRAINING, runs: samples }])}`;
   return planEvaluation(target, { ...options, set: [training, ...options.set] });
 }
 
 /** With `--train`, the only suite asks the training questions. Refuses settings of suites, except four of this one. */
-function refuseOtherSuites(set: readonly string[]): void {
+function refuseSuiteSettings(set: readonly string[]): void {
   const isOfTraining = (setting: string) =>
     /^evaluation\.suites\.0\.(?:temperature|closedBook|skip|questions)=/.test(setting);
   const other = set.find((setting) => /^evaluation(?:\.suites[.=]|=)/.test(setting) && !isOfTraining(setting));

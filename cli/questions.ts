@@ -11,8 +11,8 @@ import { originalWording, type Question, type QuestionSet } from "../core/contra
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { poolOf } from "../core/training/curriculum.ts";
-import { clean } from "./terminal/clean.ts";
 import { counted } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 
 const EXAMPLES = 3;
 
@@ -24,7 +24,7 @@ export async function readQuestions(recipe: Recipe, config: RunConfig): Promise<
     const reasons = [...unasked.slice(0, EXAMPLES).map(({ why }) => why), ...(unasked.length > EXAMPLES ? ["…"] : [])];
     const count = `${unasked.length} of ${questions.length + unasked.length} questions`;
     console.error(
-      `suite '${suite}': ${count} are not asked and not scored because of their files (${clean(reasons.join("; "))})`,
+      `suite '${suite}': ${count} are not asked and not scored because of their files (${stripControlCharacters(reasons.join("; "))})`,
     );
   }
   return set;

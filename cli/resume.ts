@@ -50,7 +50,7 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const recipe = await openRecipe(config.recipe);
   const site = { workers: "here", models: "stored", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings } = await preflight(config, site);
-  findings.settle();
+  findings.reportAndThrow();
   const dashboard = await openDashboard(run, options.open);
   printResumed(config, folder, status.step, dashboard?.link);
   const report = await trainLocally({

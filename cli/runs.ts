@@ -4,8 +4,8 @@ import { MgrpoError } from "../core/errors.ts";
 import { openBookEvaluations } from "../core/monitoring/team-evaluation.ts";
 import type { DamagedRun } from "../ui/views.ts";
 import { type RunsTableRow, readRows } from "./run-rows.ts";
-import { clean } from "./terminal/clean.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { MGRPO } from "./terminal/name.ts";
 import { hanging, rowWidth } from "./terminal/rows.ts";
 
@@ -37,7 +37,7 @@ const progress = (run: RunsTableRow) => [
 
 /** Why the run was halted or cannot be read; otherwise its stall; otherwise what it waits for. */
 const about = (row: RunsTableRow | DamagedRun): string =>
-  clean(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
+  stripControlCharacters(row.state === "damaged" ? row.reason : row.reason || (row.stall ?? row.wait ?? ""));
 
 /** Held-out accuracy before and after training, the latter with its interval. */
 function beforeAndAfter({ heldOut: { before, after }, evaluations, steps }: RunsTableRow): string {
@@ -52,7 +52,7 @@ const TITLES = ["run", "state", "step", "held-out", "time", "cost", ""];
 function tableLines(rows: readonly (RunsTableRow | DamagedRun)[]): string[] {
   // A folder that someone else made may have any name.
   const table = rows.map((row) => [
-    clean(row.run),
+    stripControlCharacters(row.run),
     row.state,
     ...("step" in row ? progress(row) : ["-", "-", "-", "-"]),
     about(row),

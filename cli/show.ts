@@ -14,8 +14,8 @@ import { loadCases } from "./show/cases.ts";
 import { type Address, loadTrees, parseAddress } from "./show/load.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
-import { clean } from "./terminal/clean.ts";
 import { counted } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { exportPage } from "./ui/export.ts";
 
 /** The address of the case studies; all other addresses are numbers. */
@@ -90,11 +90,14 @@ export async function showSteps({ config, state, step, reason, evaluations, summ
     for (const refusal of refusals) console.log(JSON.stringify({ kind: "refused", ...refusal }));
     return console.log(JSON.stringify({ kind: "spent", ...spent }));
   }
-  console.log(`\n  ${config.run}: ${state} at step ${step} of ${config.steps}${reason && `: ${clean(reason)}`}`);
-  if (wait !== undefined) console.log(`  ${clean(wait)}`);
-  for (const { agent, optimizer } of optimizers) console.log(`  ${agent}: ${clean(describeOptimizer(optimizer))}`);
+  console.log(
+    `\n  ${config.run}: ${state} at step ${step} of ${config.steps}${reason && `: ${stripControlCharacters(reason)}`}`,
+  );
+  if (wait !== undefined) console.log(`  ${stripControlCharacters(wait)}`);
+  for (const { agent, optimizer } of optimizers)
+    console.log(`  ${agent}: ${stripControlCharacters(describeOptimizer(optimizer))}`);
   for (const { fleet, reason: why } of refusals)
-    console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${clean(why)}`));
+    console.log(colors.yellow(`  instances of fleet ${fleet} cannot work on it: ${stripControlCharacters(why)}`));
   console.log(
     colors.dim(`  spent: ${describeSpending(spent)}${spent.usd > 0 ? `; $${spent.usd.toFixed(2)} in all` : ""}`),
   );

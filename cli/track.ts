@@ -11,8 +11,8 @@ import { readTracedRollouts } from "./local/traced-rollouts.ts";
 import { lockTrackers, removeStalePositions, Tracking } from "./local/tracking.ts";
 import { notesOf } from "./notes.ts";
 import { openSource, type Source } from "./show/source.ts";
-import { clean } from "./terminal/clean.ts";
 import { counted } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 
 export interface TrackOptions {
   /** Instead of those that the run's config names. */
@@ -48,7 +48,7 @@ async function sendAll(source: Source, config: RunConfig, folder: RunFolder): Pr
     startedAt,
     (step) => source.read((store) => readTracedRollouts(store, config, step, noteOf)),
     process.env,
-    (line) => console.error(`warning: ${clean(line)}`),
+    (line) => console.error(`warning: ${stripControlCharacters(line)}`),
   );
   const failures: string[] = [];
   const warn = (reason: string) => failures.push(reason);

@@ -40,7 +40,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
   checkRunQuestions(config, questions);
   await makeMissingModels(recipeName, recipe, config, site);
   const { findings, bases } = await preflight(config, { workers: "here", models: "read", ...site });
-  findings.settle();
+  findings.reportAndThrow();
   const folder = createRunFolder(config);
   const dashboard = await openDashboard(run, options.open);
   printOpening(config, folder, bases, dashboard?.link);

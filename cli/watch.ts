@@ -26,7 +26,7 @@ import { resolveConfig } from "../core/training/resolve-config.ts";
 import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openNamedRecipe, openRecipe } from "../recipes/registry.ts";
-import { refuseSettingsOfTraining } from "./evaluation-config.ts";
+import { refuseTrainingOnlySettings } from "./evaluation-config.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
 import { EVALUATION_RUN, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -35,8 +35,8 @@ import { readText } from "./local/run-folder.ts";
 import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
 import { writeAtomically } from "./local/written-files.ts";
 import { readQuestions } from "./questions.ts";
-import { clean } from "./terminal/clean.ts";
 import { accuracy, correctOf, counted, duration } from "./terminal/columns.ts";
+import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
 import { row } from "./terminal/rows.ts";
 import { makeWritable } from "./writable-folder.ts";
@@ -137,7 +137,7 @@ async function evaluateCheckpoint(
 
 /** The checkpoint's name is cleaned: anyone who can write to the watched location can choose it. */
 export function progressText(checkpoint: string, total: number, left: readonly string[], seconds: number): string {
-  const done = `${clean(checkpoint)}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
+  const done = `${stripControlCharacters(checkpoint)}: ${total - left.length} of ${counted(total, "suite")} done in ${duration(seconds)}`;
   return left.length === 0 ? done : `${done}, left: ${left.join(", ")}`;
 }
 
@@ -235,7 +235,7 @@ function afterAttempt(
 
 /** The team's config. The watched agent's model is a placeholder until a checkpoint appears. */
 async function teamConfig({ recipe: name, arm, seed, agent, models, set }: WatchedTeam): Promise<RunConfig> {
-  refuseSettingsOfTraining(set, "--team: set");
+  refuseTrainingOnlySettings(set, "--team: set");
   const modelSettings = Object.entries(models).map(([other, model]) => `agents.${other}.model=${model}`);
   const settings = ["budget={}", ...set, ...modelSettings, "steps=1"];
   const recipe = await openNamedRecipe(name);
@@ -257,12 +257,12 @@ async function teamConfig({ recipe: name, arm, seed, agent, models, set }: Watch
 /** Cleaned for a terminal, since it may name a checkpoint. JSON leaves some control characters as they are. */
 export function problemLine(problem: WatchProblem, isTerminal = process.stdout.isTTY): string {
   const line = JSON.stringify(problem);
-  return isTerminal ? clean(line) : line;
+  return isTerminal ? stripControlCharacters(line) : line;
 }
 
 export function lineOf(evaluation: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
   const { checkpoint, suite } = evaluation;
   if (!isTerminal) return JSON.stringify(evaluation);
-  const label = `${clean(checkpoint).padEnd(22)}  ${suite.padEnd(20)}`;
+  const label = `${stripControlCharacters(checkpoint).padEnd(22)}  ${suite.padEnd(20)}`;
   return row(label, colors.green(accuracy(evaluation)), colors.dim(correctOf(evaluation)));
 }

@@ -11,10 +11,10 @@ import { needsJudge } from "../../core/contracts/evaluation-suite.ts";
 import { WrittenQuestionId } from "../../core/contracts/names.ts";
 import { canonicalJson, parse } from "../../core/contracts/parse.ts";
 import {
-  OF_RECIPE,
   type Question,
   type QuestionFiles,
   QuestionSet,
+  RECIPE_QUESTIONS,
   type SuiteQuestions,
 } from "../../core/contracts/question.ts";
 import { deepFreeze } from "../../core/deep-freeze.ts";
@@ -111,7 +111,7 @@ function trainedAndHeldOut({ train, heldOut }: QuestionSet): string | undefined 
 function ownQuestions(files: QuestionFiles, recipe: Pick<Recipe, "name" | "questions">, seed: number): QuestionSet {
   const { train: file, heldOut: heldOutFile } = files;
   const { questions: train } = loadJsonl(file);
-  if (heldOutFile === OF_RECIPE) {
+  if (heldOutFile === RECIPE_QUESTIONS) {
     const { heldOut } = recipeQuestions(recipe, seed);
     refuseHeldOutQuestions(file, train, heldOut, "of the recipe");
     return { train, heldOut };
@@ -199,7 +199,7 @@ interface QuestionSource {
 }
 
 function ownSources({ train, heldOut }: QuestionSet, files: QuestionFiles | undefined): QuestionSource[] {
-  const heldOutFile = files?.heldOut === OF_RECIPE ? undefined : files?.heldOut;
+  const heldOutFile = files?.heldOut === RECIPE_QUESTIONS ? undefined : files?.heldOut;
   return [
     { name: files?.train ?? "the recipe", questions: train },
     { name: heldOutFile ?? "the recipe", questions: heldOut },

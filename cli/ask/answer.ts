@@ -16,7 +16,7 @@ import { readInvocations } from "../conversations.ts";
 import { readBases } from "../local/base-models.ts";
 import { type HostedTeam, withHostedTeam } from "../local/hosted-team.ts";
 import { refuseMissingModels } from "../local/missing-models.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import type { AskedTeam, AskOptions } from "./config.ts";
 
 /** A conversation in progress: its agent, and the delegation that it answers. */
@@ -51,7 +51,7 @@ export async function answer(
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
   const onUnhandledToolRejection = (error: unknown, tool: string) =>
-    console.error(`warning: ${unhandledToolRejection(tool)}: ${clean(errorText(error))}`);
+    console.error(`warning: ${unhandledToolRejection(tool)}: ${stripControlCharacters(errorText(error))}`);
   return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onUnhandledToolRejection }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
   );

@@ -16,7 +16,7 @@ import { errorText } from "../../core/errors.ts";
 import type { ObjectStore, Table } from "../../core/ports.ts";
 import { onStopSignal } from "../../gpu-workers/stop-signals.ts";
 import { storeNames } from "../store-names.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { hanging } from "../terminal/rows.ts";
 import { withEndpoints } from "./clients.ts";
 
@@ -85,7 +85,7 @@ async function cleanUp(...deletions: Promise<unknown>[]): Promise<void> {
   for (const settled of await Promise.allSettled(deletions)) {
     if (settled.status === "fulfilled") continue;
     const { reason } = settled;
-    const why = clean(errorText(reason));
+    const why = stripControlCharacters(errorText(reason));
     console.error(`warning: the check's records are left in the store: ${why}`);
   }
 }
@@ -134,7 +134,7 @@ function print({ about, name, fault }: Behavior): void {
   }
   const mark = works ? colors.green("✔") : colors.red("✘");
   for (const line of hanging(`  ${mark} ${about.padEnd(9)}`, name)) console.log(line);
-  if (!works) for (const line of hanging(" ".repeat(13), colors.red(clean(fault)))) console.log(line);
+  if (!works) for (const line of hanging(" ".repeat(13), colors.red(stripControlCharacters(fault)))) console.log(line);
 }
 
 function summarize(working: number, broken: number): void {

@@ -14,7 +14,7 @@ import type { Store } from "../../core/ports.ts";
 import { listedRuns } from "../../core/training/run-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
 import { watchForStop } from "../local/stop.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { openLiveLine } from "../terminal/live.ts";
 import { type Dashboard, startDashboard } from "../ui/child.ts";
 import { type Activity, activityText, observe, type StoreSnapshot } from "./activity.ts";
@@ -141,7 +141,7 @@ export async function showActivity(
   }
 }
 
-const messageOf = (error: unknown): string => clean(errorText(error));
+const messageOf = (error: unknown): string => stripControlCharacters(errorText(error));
 
 /** Omits damaged run records: `mgrpo runs` reports them. */
 async function readRuns({ table }: Store): Promise<RunRecord[]> {

@@ -10,7 +10,7 @@ import {
   type SetupOutcome,
 } from "../../adapters/aws/setup.ts";
 import { storeNames } from "../store-names.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { withEndpoints } from "./clients.ts";
 
 export async function setup(): Promise<void> {
@@ -35,5 +35,5 @@ function reportRule(rule: LifecycleOutcome): void {
   if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "lifecycle", ...rule }));
   else if (rule.outcome === "created") console.log("  parts of abandoned uploads are deleted after two days");
   else if (rule.outcome === "exists") console.log("  a rule of the bucket deletes the parts of abandoned uploads");
-  else console.log(`  no rule deletes the parts of abandoned uploads: ${clean(rule.why)}`);
+  else console.log(`  no rule deletes the parts of abandoned uploads: ${stripControlCharacters(rule.why)}`);
 }

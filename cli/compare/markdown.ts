@@ -19,7 +19,7 @@ export function drawMarkdown(
     ...(missing.length > 0
       ? [`**Unfinished, and left out: ${missing.join(", ")}.** Run the same command to resume.`]
       : []),
-    ...foreignRuns(foreign),
+    ...mismatchedRuns(foreign),
     ...charts.map(([title, file]) => `![${title}](${file})`),
     "## Questions answered correctly, in percent",
     ...suites.map((suite) => section(nameOf(suite), arms, (arm) => ofSuite(arm.heldOut, suite), baseline)),
@@ -73,7 +73,7 @@ function provenanceTable({ recipe, command, start, questions, commits, machines,
 }
 
 /** The runs from another commit, release, recipe, question set, config or base model, if any. */
-function foreignRuns(foreign: Comparison["foreign"]): string[] {
+function mismatchedRuns(foreign: Comparison["foreign"]): string[] {
   if (foreign.length === 0) return [];
   return [
     `**${counted(foreign.length, "run")} from another commit, release, recipe, question set, config or base model**, accepted with \`--mixed\`: a difference between arms may be due to that.`,

@@ -5,8 +5,8 @@
 import colors from "picocolors";
 import * as z from "zod";
 import { jsonOrUndefined } from "../../core/contracts/parse.ts";
-import { clean } from "../terminal/clean.ts";
 import { duration, percent } from "../terminal/columns.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { openLiveText } from "../terminal/live-text.ts";
 import { hanging, row } from "../terminal/rows.ts";
 
@@ -87,7 +87,7 @@ function liveLines(total: number, output: NodeJS.WriteStream): ComparisonDisplay
       above(
         fault === undefined
           ? `  ${colors.green("✔")} ${run}  ${colors.dim(took)}`
-          : hanging(`  ${colors.red("✘")} ${run}  `, clean(fault), "    ").join("\n"),
+          : hanging(`  ${colors.red("✘")} ${run}  `, stripControlCharacters(fault), "    ").join("\n"),
       );
     },
     close() {

@@ -31,7 +31,7 @@ export interface TrainedRun {
 export interface FinishedRun extends TrainedRun {
   readonly by: Provenance;
   /** How it differs from what this comparison would train. Empty unless such runs are accepted. */
-  readonly foreign: readonly string[];
+  readonly mismatches: readonly string[];
 }
 
 /** The arguments of `train`. */
@@ -70,14 +70,14 @@ export function readRecord(results: string, planned: TraceableRun, mixed: boolea
   const { set, ...expected } = argumentsOf(planned);
   const other = differences(expected, { recipe: made.recipe, arm: made.arm, seed: made.seed });
   if (other.length > 0) throw mismatchError(`${path} is the record of another run`, other, "or remove that file");
-  const foreign = [...differences(set, made.set, "set"), ...provenanceDifferences(planned.by, by)];
-  if (foreign.length === 0 || mixed) {
+  const mismatches = [...differences(set, made.set, "set"), ...provenanceDifferences(planned.by, by)];
+  if (mismatches.length === 0 || mixed) {
     const { made: _, ...finished } = parseJson(FinishedRunRecord, json, unreadable);
-    return { ...finished, foreign };
+    return { ...finished, mismatches };
   }
   throw mismatchError(
     `${path} was made with other settings, or from another commit, release, recipe, question set, config or base model`,
-    foreign,
+    mismatches,
     "remove that file, or keep it with --mixed",
   );
 }

@@ -39,11 +39,11 @@ export function refuseMismatchedRun({ config, by }: TraceableRun, mixed: boolean
   const found = differences(config, readConfig(folder));
   const what = `run '${config.run}' already exists`;
   if (found.length > 0) throw mismatchError(`${what} with another config`, found, `or remove ${folder.path}`);
-  const foreign = mixed ? [] : provenanceDifferences(by, origin);
-  if (foreign.length === 0) return;
+  const mismatches = mixed ? [] : provenanceDifferences(by, origin);
+  if (mismatches.length === 0) return;
   throw mismatchError(
     `${what}, but began with another commit, release, recipe, question set, config or base model`,
-    foreign,
+    mismatches,
     `remove ${folder.path}, or keep it with --mixed`,
   );
 }

@@ -7,7 +7,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { Arm } from "../../core/contracts/config.ts";
 import { RunName } from "../../core/contracts/names.ts";
-import { OF_RECIPE } from "../../core/contracts/question.ts";
+import { RECIPE_QUESTIONS } from "../../core/contracts/question.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { Recipe } from "../../core/recipe.ts";
 import { chosenBy, policiesOf, valueAt } from "../../core/training/resolve-config.ts";
@@ -30,7 +30,9 @@ export function startOf(recipe: Recipe, arm: Arm, { from, questions }: Start): s
     ...(source === undefined
       ? []
       : policiesOf(recipe, arm).map((agent) => `agents.${agent}.model=${modelOf(source, agent)}`)),
-    ...(questions === undefined ? [] : [`questions=${JSON.stringify({ train: questions, heldOut: OF_RECIPE })}`]),
+    ...(questions === undefined
+      ? []
+      : [`questions=${JSON.stringify({ train: questions, heldOut: RECIPE_QUESTIONS })}`]),
   ];
 }
 

@@ -94,8 +94,8 @@ export function summarize(
   const comparison: Comparison = {
     ...about,
     commits: [...new Set(all.map(({ by }) => by.commit))],
-    foreign: all.flatMap(({ report: { run }, by: { commit }, foreign }) =>
-      foreign.length === 0 ? [] : [{ run, commit, differences: [...foreign] }],
+    foreign: all.flatMap(({ report: { run }, by: { commit }, mismatches }) =>
+      mismatches.length === 0 ? [] : [{ run, commit, differences: [...mismatches] }],
     ),
     machines: [...new Set(all.map(({ by }) => by.machine))],
     hours: all.reduce((sum, { report }) => sum + report.seconds.total, 0) / 3600,

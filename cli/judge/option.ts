@@ -2,7 +2,7 @@
 import { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { jsonOrUndefined } from "../../core/contracts/parse.ts";
 
-const OF_MODEL = "judge.model.";
+const MODEL_SETTING_PREFIX = "judge.model.";
 
 /**
  * The settings of `--set` and the judge that `--judge` names. That judge's model is written as an object, so that settings of the model which
@@ -12,7 +12,7 @@ export function withJudge(judge: string | undefined, set: readonly string[]): re
   if (judge === undefined) return set;
   const { data: model } = LanguageModelSpec.safeParse(jsonOrUndefined(judge) ?? judge);
   if (!model) return [...set, `judge.model=${judge}`];
-  const ofModel = set.filter((setting) => setting.startsWith(OF_MODEL));
-  const others = set.filter((setting) => !setting.startsWith(OF_MODEL));
+  const ofModel = set.filter((setting) => setting.startsWith(MODEL_SETTING_PREFIX));
+  const others = set.filter((setting) => !setting.startsWith(MODEL_SETTING_PREFIX));
   return [...others, `judge.model=${JSON.stringify(model)}`, ...ofModel];
 }

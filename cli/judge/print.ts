@@ -3,8 +3,8 @@ import colors from "picocolors";
 import type { JudgeCost } from "../../core/contracts/judge.ts";
 import { type Agreement, CLOSE_WITHIN, type ScoreAgreement } from "../../core/training/agreement.ts";
 import type { ConfidenceInterval } from "../../core/training/confidence-interval.ts";
-import { clean } from "../terminal/clean.ts";
 import { costText } from "../terminal/columns.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { hanging } from "../terminal/rows.ts";
 import type { AnswerLabel, WorkLabel } from "./labels.ts";
 
@@ -42,10 +42,13 @@ function answerLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "
   return [
     ...disagreements.flatMap(({ id, question, reference, answer, correct, judged, reason }) => [
       "",
-      ...hanging("  ", `${colors.bold(clean(id ?? question))}  labeled ${word(correct)}, judged ${word(judged)}`),
-      ...hanging("    reference  ", clean(reference)),
-      ...hanging("    answer     ", clean(answer)),
-      ...hanging("    ", colors.dim(clean(reason))),
+      ...hanging(
+        "  ",
+        `${colors.bold(stripControlCharacters(id ?? question))}  labeled ${word(correct)}, judged ${word(judged)}`,
+      ),
+      ...hanging("    reference  ", stripControlCharacters(reference)),
+      ...hanging("    answer     ", stripControlCharacters(answer)),
+      ...hanging("    ", colors.dim(stripControlCharacters(reason))),
     ]),
     `\n  agreement  ${colors.green(`${percent(accuracy)}%`)} [${percent(interval.low)}, ${percent(interval.high)}] of ${n}`,
     `  kappa      ${kappa === null ? "- (all labels and verdicts are the same)" : kappa.toFixed(2)}`,
@@ -68,9 +71,12 @@ function workLines({ agreement, disagreements }: Extract<JudgeCheck, { kind: "wo
   return [
     ...disagreements.flatMap(({ id, task, report, score, judged, reason }) => [
       "",
-      ...hanging("  ", `${colors.bold(clean(id ?? task))}  labeled ${two(score)}, judged ${two(judged)}`),
-      ...hanging("    report     ", clean(report)),
-      ...hanging("    ", colors.dim(clean(reason))),
+      ...hanging(
+        "  ",
+        `${colors.bold(stripControlCharacters(id ?? task))}  labeled ${two(score)}, judged ${two(judged)}`,
+      ),
+      ...hanging("    report     ", stripControlCharacters(report)),
+      ...hanging("    ", colors.dim(stripControlCharacters(reason))),
     ]),
     "",
     ...hanging(

@@ -8,8 +8,8 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { describeOptimizer } from "../../core/contracts/server-optimizer.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { type TeamEvaluation, trackedSuite } from "../../core/monitoring/team-evaluation.ts";
-import { clean } from "../terminal/clean.ts";
 import { accuracy, type Column, columnsOf, correctOf, counted, padded, type StepRow } from "../terminal/columns.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { flow, terminalWidth } from "../terminal/flow.ts";
 import { type LiveText, openLiveText } from "../terminal/live-text.ts";
 import { afterStep, progressLine, type RunProgress, runProgressOf, secondsLeft } from "../terminal/progress.ts";
@@ -89,10 +89,11 @@ class LiveTable implements Display {
     if (event.kind === "step") this.#step(event.summary);
     if (event.kind === "evaluation") this.#evaluation(event.evaluation);
     if (event.kind === "evaluation" && event.lost) this.print(colors.yellow(`  warning: ${event.lost}`));
-    if (event.kind === "optimizer") this.print(`  ${event.agent}: ${clean(describeOptimizer(event.optimizer))}`);
-    if (event.kind === "stalled") this.print(colors.yellow(`  ${clean(event.text)}`));
+    if (event.kind === "optimizer")
+      this.print(`  ${event.agent}: ${stripControlCharacters(describeOptimizer(event.optimizer))}`);
+    if (event.kind === "stalled") this.print(colors.yellow(`  ${stripControlCharacters(event.text)}`));
     if (event.kind === "waiting") {
-      this.#activity = clean(event.for);
+      this.#activity = stripControlCharacters(event.for);
       this.#draw();
     }
   }

@@ -38,7 +38,7 @@ async function isStepExpired(store: StoreReader, record: StepRecord, nowSeconds:
   const { run, step } = record;
   const records = await Promise.all(record.groups.map((_, group) => readGroup(store, run, step, group)));
   // A group without a record is new, and tick is about to add it, unless the record has been deleted.
-  if (records.includes(undefined) && !(await isPlannedLately(store, record, nowSeconds))) return true;
+  if (records.includes(undefined) && !(await isPlannedRecently(store, record, nowSeconds))) return true;
   const expired = await Promise.all(
     records.map((group) => group !== undefined && isGroupExpired(store, group, nowSeconds)),
   );
@@ -49,7 +49,11 @@ async function isStepExpired(store: StoreReader, record: StepRecord, nowSeconds:
  * True only if no GROUP record of the step can have expired. STEP has no time, but names the versions that it is sampled from, and the groups
  * of the step before the newest of them are finalized before STEP is planned (core/training/step-plan.ts). So they expire first.
  */
-async function isPlannedLately(store: StoreReader, { run, policy }: StepRecord, nowSeconds: number): Promise<boolean> {
+async function isPlannedRecently(
+  store: StoreReader,
+  { run, policy }: StepRecord,
+  nowSeconds: number,
+): Promise<boolean> {
   const version = Math.max(...Object.values(policy));
   if (version === 0) return false;
   const before = await readGroup(store, run, version - 1, 0);

@@ -50,7 +50,7 @@ export class Findings {
   }
 
   /** Prints the notes and warnings, then throws the errors, if any, as one. */
-  settle(): void {
+  reportAndThrow(): void {
     for (const message of this.#notes) console.error(`${colors.cyan("note:")} ${message}`);
     for (const message of this.#warnings) console.error(`${colors.yellow("warning:")} ${message}`);
     this.throwErrors();

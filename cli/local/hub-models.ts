@@ -11,7 +11,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import { HUB_PREFIX, type HubModel, hubFileName, hubModelName, parseHubModel } from "../../core/contracts/hub-model.ts";
 import { isEndpointPolicy } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { cut, terminalWidth } from "../terminal/flow.ts";
 
 /** Updates of a live line per second. */
@@ -85,7 +85,7 @@ export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): T
   let file = "";
   let isLive = false;
   return {
-    note: (message) => stream.write(`${clean(message)}\n`),
+    note: (message) => stream.write(`${stripControlCharacters(message)}\n`),
     progress(progress) {
       const isLast = progress.bytes >= progress.totalBytes;
       const isNew = progress.file !== file;
@@ -111,5 +111,5 @@ export function terminalReporter(stream: NodeJS.WriteStream = process.stderr): T
 function progressLine({ model, file, bytes, totalBytes }: DownloadProgress): string {
   const megabytes = (count: number) => (count / 1e6).toFixed(count < 1e8 ? 1 : 0);
   const name = model.replace(/@([0-9a-f]{8})[0-9a-f]{32}$/, "@$1");
-  return clean(`${name}  ${megabytes(bytes)} of ${megabytes(totalBytes)} MB  ${file}`);
+  return stripControlCharacters(`${name}  ${megabytes(bytes)} of ${megabytes(totalBytes)} MB  ${file}`);
 }

@@ -4,8 +4,8 @@ import { EvaluationResult } from "../../core/contracts/messages.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import type { JobRecord } from "../../core/contracts/records.ts";
 import type { Store } from "../../core/ports.ts";
-import { clean } from "../terminal/clean.ts";
 import { counted } from "../terminal/columns.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 
 /** The result of an evaluation; undefined if the store has none. */
 export async function findResult({ objects }: Store, { run, job }: JobRecord): Promise<EvaluationResult | undefined> {
@@ -19,5 +19,5 @@ export function describeLosses({ lost, reasons = [] }: Pick<EvaluationResult, "l
   if (lost.length === 0) return undefined;
   const [why = "infrastructure", ...others] = reasons;
   const more = others.length === 0 ? "" : `; ${counted(others.length, "more reason")}`;
-  return `${counted(lost.length, "answer")} lost, not counted (${clean(why)}${more})`;
+  return `${counted(lost.length, "answer")} lost, not counted (${stripControlCharacters(why)}${more})`;
 }

@@ -174,7 +174,7 @@ export function refuseUntrainable(name: string, agent: AgentConfig, files: Check
   const findings = new Findings();
   if (agent.policy === "compiled")
     admitted(findings, name, () => agentNeeds(name, { ...agent, trained: true }, files, {}));
-  findings.settle();
+  findings.reportAndThrow();
 }
 
 /** What `read` returns; if it rejects the model, nothing, and its error is added to the findings under the agent's name. */

@@ -84,7 +84,7 @@ export async function preflightEvaluation(config: RunConfig): Promise<Bases> {
   if (module) await refuseMissingTools(config, module, findings);
   await requireServers(config, findings);
   const bases = await findings.attempt(() => readBases(config, "evaluate"));
-  findings.settle();
+  findings.reportAndThrow();
   return bases ?? new Map();
 }
 

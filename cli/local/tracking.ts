@@ -15,7 +15,7 @@ import { isMgrpoError } from "../../core/errors.ts";
 import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { sha256 } from "../../engine/hash.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { asTyped } from "../terminal/fail.ts";
 import { fileFault } from "../terminal/file-fault.ts";
 import { parseDerived, type RunFolder } from "./run-folder.ts";
@@ -150,7 +150,7 @@ class Feed {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     const known = fileFault(error);
-    this.#warn(asTyped(clean(isMgrpoError(known) ? known.message : String(error))), isRetried);
+    this.#warn(asTyped(stripControlCharacters(isMgrpoError(known) ? known.message : String(error))), isRetried);
   }
 
   /** Whether the tracker has all lines and knows how the run ended, and its position is saved. */

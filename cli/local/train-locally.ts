@@ -18,7 +18,7 @@ import type { CaseStudy } from "../../core/recipe.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
 import { notesOf } from "../notes.ts";
 import type { RunReport } from "../run-report.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { stepWarnings } from "../warnings.ts";
 import type { Bases } from "./base-models.ts";
@@ -120,7 +120,7 @@ async function openTracking(
     startedAt,
     (step) => readTracedRollouts(store, config, step, noteOf),
     process.env,
-    (line) => display.print(`warning: ${clean(line)}`),
+    (line) => display.print(`warning: ${stripControlCharacters(line)}`),
   );
   const warn = (reason: string, isRetried: boolean) => {
     const what = isRetried ? "; training continues, and sending is retried until the run ends" : "";
@@ -159,7 +159,7 @@ async function conclude(
   }
   const { step } = await readRun(cloud.store, config.run);
   const agents = await exportCheckpoints(cloud.store, config, folder.checkpoints, step);
-  const warn = (line: string) => display.print(`warning: ${clean(line)}`);
+  const warn = (line: string) => display.print(`warning: ${stripControlCharacters(line)}`);
   const heldOut = await writeHeldOut(cloud.store, config, folder, caseStudies, warn);
   return writeReport(config, folder, history.save("finished"), history.steps, history.evaluations, heldOut, agents);
 }

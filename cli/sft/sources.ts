@@ -17,7 +17,7 @@ import {
 } from "../../sft/check.ts";
 import type { Example } from "../../sft/example.ts";
 import { type LocatedDemonstration, type MessagesLine, readMessages } from "../../sft/messages.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { type AgentDemonstration, correctConversations } from "./correct-rollouts.ts";
 
 /** The demonstrations of one agent; at least one. @param tokenizerSha256 that of its tokenizer.json. */
@@ -185,7 +185,7 @@ function noneOf(agent: string, lines: readonly MessagesLine[], agents: RunConfig
   const unknown = [...new Set(lines.flatMap((line) => line.agent ?? []))].filter(
     (name) => !Object.hasOwn(agents, name),
   );
-  const named = unknown.slice(0, MAX_NAMED).map((name) => `'${clean(name)}'`);
+  const named = unknown.slice(0, MAX_NAMED).map((name) => `'${stripControlCharacters(name)}'`);
   const rename = `; it has some of ${named.join(", ")}: if these are '${agent}', change the lines' "agent", or import the traces with --as ${agent}`;
   const advice = isAlone
     ? "add some, or train another with --agent"

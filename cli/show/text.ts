@@ -1,7 +1,7 @@
 /** @file Draws a tree on a terminal, wrapped to its width. Control characters in the output of models and pages never reach it. */
 import colors from "picocolors";
 import type { Tag, Tree } from "../../ui/views.ts";
-import { clean } from "../terminal/clean.ts";
+import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { hanging } from "../terminal/rows.ts";
 
 const BODY_CHARACTERS = 400;
@@ -33,7 +33,10 @@ export function drawSubtree(tree: Tree, indent: string, isLast: boolean): string
 }
 
 function heading({ title, tags }: Tree): string {
-  return [colors.bold(clean(title)), ...tags.map(({ text, tone }) => TONES[tone](clean(text)))].join("  ");
+  return [
+    colors.bold(stripControlCharacters(title)),
+    ...tags.map(({ text, tone }) => TONES[tone](stripControlCharacters(text))),
+  ].join("  ");
 }
 
 function bodyLines({ note, body = "" }: Tree, indent: string): string[] {
@@ -41,5 +44,5 @@ function bodyLines({ note, body = "" }: Tree, indent: string): string[] {
   const start = body.slice(0, BODY_CHARACTERS).replace(/[\uD800-\uDBFF]$/, "");
   const cut = body.length > BODY_CHARACTERS ? `${start} … (${body.length} characters)` : body;
   const lines = [...(note === undefined ? [] : [`note: ${note}`]), ...(body === "" ? [] : cut.trim().split("\n"))];
-  return lines.flatMap((line) => hanging(indent, clean(line))).map((line) => colors.dim(line));
+  return lines.flatMap((line) => hanging(indent, stripControlCharacters(line))).map((line) => colors.dim(line));
 }

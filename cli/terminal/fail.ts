@@ -3,7 +3,7 @@ import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { boundReason } from "../../core/contracts/bounds.ts";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
-import { clean } from "./clean.ts";
+import { stripControlCharacters } from "./control-characters.ts";
 import { fileFault } from "./file-fault.ts";
 import { MGRPO } from "./name.ts";
 import { didYouMean } from "./nearest.ts";
@@ -34,10 +34,10 @@ export function asTyped(message: string): string {
 
 function messageOf(error: unknown): string {
   if (isMgrpoError(error))
-    return `${error.message.split("\n").map(clean).join("\n")}${suggestionOf(error)}${causeOf(error)}`;
+    return `${error.message.split("\n").map(stripControlCharacters).join("\n")}${suggestionOf(error)}${causeOf(error)}`;
   if (lacksRuntime(error)) return NO_RUNTIME;
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return `unexpected: ${clean(text)} (MGRPO_DEBUG=1 shows where)`;
+  return `unexpected: ${stripControlCharacters(text)} (MGRPO_DEBUG=1 shows where)`;
 }
 
 function suggestionOf({ unknownNames = [] }: MgrpoError): string {
@@ -60,7 +60,7 @@ function lacksRuntime(error: unknown): boolean {
 function causeOf({ cause, message }: Error): string {
   const [line = ""] = cause instanceof Error && !isMgrpoError(cause) ? cause.message.split(/[\r\n]/, 1) : [];
   const reason = boundReason(line);
-  return message.includes(line) || message.includes(reason) ? "" : ` (${clean(reason)})`;
+  return message.includes(line) || message.includes(reason) ? "" : ` (${stripControlCharacters(reason)})`;
 }
 
 /** Parses an option's whole number. */

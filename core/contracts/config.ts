@@ -18,7 +18,7 @@ import { JudgeConfig } from "./judge.ts";
 import { endpointFaults, isEndpointPolicy } from "./language-model.ts";
 import { LORA_POLICIES, supportsLora } from "./lora.ts";
 import { AgentName, RunName, Step } from "./names.ts";
-import { OF_RECIPE, QuestionFiles } from "./question.ts";
+import { QuestionFiles, RECIPE_QUESTIONS } from "./question.ts";
 import { sizeFaults } from "./record-sizes.ts";
 import { MAX_TEMPERATURE } from "./rollout.ts";
 import { Draws, RunnerConfig, runnerFaults } from "./runner.ts";
@@ -281,7 +281,7 @@ function evaluationFaults({ evaluation, questions, judge }: RunConfig): ConfigFa
   );
   const onHeldOut = evaluation.suites.find(({ benchmark }) => benchmark === undefined);
   if (onHeldOut && questions && questions.heldOut === undefined) {
-    const message = `suite '${onHeldOut.name}' asks the held-out questions: set it to a file of them or, for the recipe's, to '${OF_RECIPE}'; or leave the suite out`;
+    const message = `suite '${onHeldOut.name}' asks the held-out questions: set it to a file of them or, for the recipe's, to '${RECIPE_QUESTIONS}'; or leave the suite out`;
     faults.push([["questions", "heldOut"], message]);
   }
   const judged = evaluation.suites.find(needsJudge);

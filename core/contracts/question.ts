@@ -30,7 +30,7 @@ export function originalWording({ prompt, facts }: Pick<Question, "prompt" | "fa
 }
 
 /** The value of `questions.heldOut` that keeps the recipe's held-out questions beside training questions from a file. */
-export const OF_RECIPE = "recipe";
+export const RECIPE_QUESTIONS = "recipe";
 
 /** Files of questions as JSON Lines (docs/benchmarks.md) on the machine that starts the run. Their content becomes part of the run. */
 export const QuestionFiles = z.strictObject({

@@ -25,7 +25,7 @@ export function parseCheckpoint(files: CheckpointFiles): Checkpoint {
   return { config, layout, weights };
 }
 
-const OF_ONE_MODEL = "use the config.json and the weights of one model";
+const USE_ONE_MODEL = "use the config.json and the weights of one model";
 
 /** Locates each parameter. Throws, naming the tensor, if one is missing, extra or misshapen. */
 export function locateParameters(
@@ -40,12 +40,12 @@ export function locateParameters(
     if (!location)
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${fileOf(files)}: no tensor '${name}', which config.json requires: ${OF_ONE_MODEL}`,
+        `${fileOf(files)}: no tensor '${name}', which config.json requires: ${USE_ONE_MODEL}`,
       );
     if (location.entry.shape.join() !== shape.join()) {
       throw new MgrpoError(
         "checkpoint-damaged",
-        `${location.fileName}: '${name}' has shape [${location.entry.shape}], but config.json says [${shape}]: ${OF_ONE_MODEL}`,
+        `${location.fileName}: '${name}' has shape [${location.entry.shape}], but config.json says [${shape}]: ${USE_ONE_MODEL}`,
       );
     }
     locations.set(name, location);
@@ -55,7 +55,7 @@ export function locateParameters(
     if (isRedundant(name, config)) continue;
     throw new MgrpoError(
       "engine-unsupported",
-      `${fileName}: tensor '${name}' is not part of the model that config.json describes: ${OF_ONE_MODEL}`,
+      `${fileName}: tensor '${name}' is not part of the model that config.json describes: ${USE_ONE_MODEL}`,
     );
   }
   return locations;

@@ -25,7 +25,7 @@ test("an installed package has no commit, although the project around it has one
   expect(sourceVersion()).toMatch(/^[0-9a-f]{12}(-dirty)?$/);
 });
 
-test("runs of a recipe whose code has changed are foreign; what commands write beside it does not count", () => {
+test("runs of a recipe whose code has changed are mismatched; what commands write beside it does not count", () => {
   const recipe = join(project, "team");
   mkdirSync(recipe);
   const write = (name: string, text: string) => writeFileSync(join(recipe, name), text);
@@ -53,7 +53,7 @@ test("runs of a recipe whose code has changed are foreign; what commands write b
   expect(provenanceOf(config, IDENTIFIED)).not.toHaveProperty("recipe");
 });
 
-test("runs of a recipe whose data files have changed are foreign", () => {
+test("runs of a recipe whose data files have changed are mismatched", () => {
   const recipe = join(project, "informed");
   mkdirSync(join(recipe, "data"), { recursive: true });
   const files = ["places.csv", "data/questions.jsonl", "data/world.yaml"];
@@ -67,7 +67,7 @@ test("runs of a recipe whose data files have changed are foreign", () => {
   }
 });
 
-test("runs on other questions are foreign, wherever these come from: a file that the run names, or one that the recipe reads", async () => {
+test("runs on other questions are mismatched, wherever these come from: a file that the run names, or one that the recipe reads", async () => {
   const [train, data] = ["train.jsonl", "held-out.csv"].map((name) => join(project, name)) as [string, string];
   const questionsIn = (path: string) =>
     readFileSync(path, "utf8")
@@ -100,7 +100,7 @@ test("runs on other questions are foreign, wherever these come from: a file that
   });
 });
 
-test("runs evaluated on other questions of a suite's file are foreign, although its path is the same", async () => {
+test("runs evaluated on other questions of a suite's file are mismatched, although its path is the same", async () => {
   const data = join(project, "own.jsonl");
   const suite = { temperature: 1, closedBook: false, questions: 0, runs: 1, when: "every" } as const;
   const suites = [{ ...suite, name: "own", benchmark: "jsonl" as const, data }];

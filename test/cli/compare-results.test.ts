@@ -54,7 +54,7 @@ test("a record made with other settings is accepted with --mixed; one of another
   keepRecord(results, planned, finished(run, 1, 6));
   const changed = { ...planned, set: ["temperature=0.5"] };
   expect(() => readRecord(results, changed, false)).toThrow(/other settings.*temperature=0\.9.*keep it with --mixed/);
-  expect(readRecord(results, changed, true)?.foreign[0]).toContain("temperature=0.9");
+  expect(readRecord(results, changed, true)?.mismatches[0]).toContain("temperature=0.9");
   const other = { ...planned, config: { ...planned.config, seed: 2 } };
   expect(() => readRecord(results, other, true)).toThrow(
     /is the record of another run: seed: 1 \(stored\), 2 .*or remove that file/,

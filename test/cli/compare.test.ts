@@ -156,7 +156,7 @@ test("every arm is evaluated after the same shares of the run, although all but 
 describe("the provenance of a run", () => {
   const ours = provenanceOf(planRun(source, entriesOf(options)[0] ?? expect.fail(), 1, undefined).config, IDENTIFIED);
 
-  test("a model's folder may have another path, a commit may be abbreviated, and the machine may differ; an unknown commit is foreign", () => {
+  test("a model's folder may have another path, a commit may be abbreviated, and the machine may differ; an unknown commit is mismatched", () => {
     const { agents, ...rest } = config;
     const moved = Object.entries(agents).map(([name, agent]) => [name, { ...agent, model: `/elsewhere/${name}` }]);
     const theirs = provenanceOf({ ...rest, agents: Object.fromEntries(moved) }, IDENTIFIED);
@@ -169,7 +169,7 @@ describe("the provenance of a run", () => {
     expect(provenanceDifferences(ours, { ...ours, machine: "another" })).toEqual([]);
   });
 
-  test("a run that was resumed at a commit with the same code is not foreign; a single version with other code makes it foreign", () => {
+  test("a run that was resumed at a commit with the same code is not mismatched; a single version with other code makes it mismatched", () => {
     const commit = execFileSync("git", ["rev-parse", "HEAD"], { encoding: "utf8" }).trim();
     const refusals = (...versions: string[]) =>
       provenanceDifferences({ ...ours, commit: commit.slice(0, 12) }, { ...ours, commit: versions.join(", then ") });

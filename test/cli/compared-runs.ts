@@ -53,7 +53,7 @@ export function finished(run: string, seed: number, correct: number, tokens = 30
   });
   return {
     by: { commit: `abc${seed}`, machine: "m" },
-    foreign: [],
+    mismatches: [],
     report,
     heldOut: [scores(0, 1), scores(1, correct)],
   };

@@ -31,7 +31,7 @@ test("if nothing is wrong, there are no findings, and every agent has its base m
 test("if a runs folder that cannot be written is the only finding, the error has its code", async () => {
   writeFileSync("runs", "");
   const { findings } = await preflight(await relay(), site);
-  expect(() => findings.settle()).toThrow(expect.objectContaining({ code: "storage-unwritable" }));
+  expect(() => findings.reportAndThrow()).toThrow(expect.objectContaining({ code: "storage-unwritable" }));
 });
 
 test("one pass finds a missing model, two unknown tools, an unknown engine and a runs folder that is a file", async () => {
@@ -50,7 +50,7 @@ test("one pass finds a missing model, two unknown tools, an unknown engine and a
   expect(lines.join("\n")).toMatch(/the recipe's tools\.ts has no tool 'abacus'/);
   expect(lines.join("\n")).toMatch(/'torch'/);
   expect(lines.join("\n")).toMatch(/runs cannot be written \(ENOTDIR\): run mgrpo in a folder that you can write to/);
-  expect(() => findings.settle()).toThrow(lines.join("\n"));
+  expect(() => findings.reportAndThrow()).toThrow(lines.join("\n"));
 });
 
 test("a setting that nothing would read is refused when a run begins, and does not keep a started run from continuing", async () => {

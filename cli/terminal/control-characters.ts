@@ -8,6 +8,6 @@ const DIRECTION = "\\u202A-\\u202E\\u2066-\\u2069";
 const CONTROLS = new RegExp(`[\\p{Cc}\\uFFFD${DIRECTION}]+`, "gu");
 
 /** Replaces each run of control characters (line breaks included), DIRECTION characters and U+FFFD with a space. */
-export function clean(text: string): string {
+export function stripControlCharacters(text: string): string {
   return text.replace(CONTROLS, " ");
 }
