@@ -78,7 +78,7 @@ async function rollOut(
   if (outcome.status === "failed") throw new MgrpoError("endpoint-unavailable", outcome.reason);
   const { conversation } = outcome;
   // The end of an app's main conversation is known only now.
-  if (app) onProgress({ agent: run.config.main, path: [] }, { kind: "ended", conversation });
+  if (app) onProgress({ agent: run.config.main, path: [] }, { kind: "end", conversation });
   const invocations = await readInvocations(run.store, outcome);
   return {
     conversation,

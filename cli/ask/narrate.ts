@@ -25,17 +25,17 @@ export function asLines(write: (line: string) => void): OnProgress {
 
 function eventOf(progress: ConversationProgress): { kind: string } & Record<string, unknown> {
   switch (progress.kind) {
-    case "asked":
+    case "prompt":
       return progress;
-    case "said":
-      return { kind: "said", text: progress.turn.text };
-    case "answered": {
+    case "turn":
+      return { kind: "turn", text: progress.turn.text };
+    case "response": {
       const { call, response } = progress;
-      return { kind: "answered", name: call.name, arguments: call.arguments, text: response.text };
+      return { kind: "response", name: call.name, arguments: call.arguments, text: response.text };
     }
-    case "ended": {
+    case "end": {
       const { stop, answer, fault } = progress.conversation;
-      return { kind: "ended", stop, answer, fault };
+      return { kind: "end", stop, answer, fault };
     }
   }
 }
@@ -59,18 +59,18 @@ export function asTree(write: (line: string) => void): OnProgress {
   return (source, progress) => {
     const { agent, path } = source;
     switch (progress.kind) {
-      case "asked":
+      case "prompt":
         if (path.length === 0) write(agent);
         else {
           open.add(nameOf(source));
           drawAt(path.length - 1, delegated(path, agent, progress.prompt));
         }
         return;
-      case "said":
+      case "turn":
         if (thoughtsOf(progress.turn.text) !== "")
           draw(source, { title: "…", tags: [], body: thoughtsOf(progress.turn.text) });
         return;
-      case "answered":
+      case "response":
         // A report is drawn at the end of its own conversation.
         if (progress.response.invocation !== undefined) return;
         draw(source, {
@@ -79,7 +79,7 @@ export function asTree(write: (line: string) => void): OnProgress {
           body: progress.response.text,
         });
         return;
-      case "ended":
+      case "end":
         draw(source, ending(progress.conversation), true);
         open.delete(nameOf(source));
     }
@@ -99,7 +99,7 @@ function ending({
   answer,
   stop,
   fault,
-}: Extract<ConversationProgress, { kind: "ended" }>["conversation"]): Omit<Tree, "children"> {
+}: Extract<ConversationProgress, { kind: "end" }>["conversation"]): Omit<Tree, "children"> {
   if (answer !== null) return { title: "answer", tags: [{ text: answer, tone: "good" }] };
   return { title: stop, tags: [{ text: fault ?? "no answer", tone: "bad" }] };
 }

@@ -159,7 +159,7 @@ async function excludeUnscored({ run, tick }: HostedTeam, failures: ReadonlyMap<
 const recordingRequests = (agent: HostedAgent, { offered, called }: Requests): HostedAgent => ({
   ...agent,
   onProgress(progress) {
-    if (progress.kind !== "asked") return;
+    if (progress.kind !== "prompt") return;
     called.add(agent.name);
     for (const tool of progress.tools ?? []) offered.get(agent.name)?.add(tool);
   },

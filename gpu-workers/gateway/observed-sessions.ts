@@ -33,8 +33,8 @@ export function observedSessions(
       if (open.replied.has(key)) return reply;
       open.replied.add(key);
       open.conversations.set(historyOf([...request.messages, assistant(reply)]), call);
-      report({ kind: "said", turn: turnOf(reply) });
-      if (!isMain && reply.calls.length === 0) report({ kind: "ended", conversation: endOf(request, reply) });
+      report({ kind: "turn", turn: turnOf(reply) });
+      if (!isMain && reply.calls.length === 0) report({ kind: "end", conversation: endOf(request, reply) });
       return reply;
     },
     end(id, delivered) {
@@ -89,7 +89,7 @@ type Report = (progress: Parameters<NonNullable<HostedAgent["onProgress"]>>[0]) 
 function reportRequest({ messages, tools }: TurnRequest, isNew: boolean, report: Report): void {
   if (isNew) {
     const offered = tools.map((tool) => tool.function.name);
-    report({ kind: "asked", prompt: taskOf(messages), ...(offered.length > 0 && { tools: offered }) });
+    report({ kind: "prompt", prompt: taskOf(messages), ...(offered.length > 0 && { tools: offered }) });
     return;
   }
   const at = lastReply(messages);
@@ -99,7 +99,7 @@ function reportRequest({ messages, tools }: TurnRequest, isNew: boolean, report:
     const call = message.role === "tool" ? calls[message.call] : undefined;
     const name = call?.name ?? message.role;
     report({
-      kind: "answered",
+      kind: "response",
       call: { name, arguments: call ? argumentsOf(call.arguments) : {} },
       response: { name, text: message.text },
     });

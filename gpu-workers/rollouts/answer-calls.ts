@@ -44,7 +44,7 @@ export interface CallContext {
   /** Names the conversation in errors. */
   readonly sequence: string;
   /** Called as each call completes. */
-  readonly onAnswered: (call: ToolCall, response: ToolResponse) => void;
+  readonly onResponse: (call: ToolCall, response: ToolResponse) => void;
 }
 
 export interface AnsweredCall {
@@ -99,7 +99,7 @@ function startAll(calls: readonly PlannedCall[], context: CallContext, signal: A
 async function answerBySubAgent(
   { agent, task, call }: PlannedDelegation,
   allowance: Allowance | undefined,
-  { delegate, budget, toolContext, onAnswered }: CallContext,
+  { delegate, budget, toolContext, onResponse }: CallContext,
   signal: AbortSignal,
 ): Promise<AnsweredCall> {
   const since = performance.now();
@@ -107,7 +107,7 @@ async function answerBySubAgent(
   const { ref, answer, spent, invocations = [] } = await delegate(request, signal);
   if (spent) budget.settle(spent);
   const response = { name: DELEGATE, text: present(answer ?? NO_REPORT, toolContext), invocation: ref.id };
-  onAnswered({ name: DELEGATE, arguments: { agent, task } }, response);
+  onResponse({ name: DELEGATE, arguments: { agent, task } }, response);
   return { response, invocations: [ref, ...invocations], seconds: secondsSince(since) };
 }
 
@@ -115,7 +115,7 @@ async function answerByTool(call: PlannedTool, context: CallContext, signal: Abo
   const since = performance.now();
   const text = context.closedBook ? "" : present(await runTool(call, context, signal), context.toolContext);
   const response = { name: call.name, text };
-  context.onAnswered({ name: call.name, arguments: call.arguments }, response);
+  context.onResponse({ name: call.name, arguments: call.arguments }, response);
   return { response, invocations: [], seconds: secondsSince(since) };
 }
 

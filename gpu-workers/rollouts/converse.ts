@@ -53,17 +53,17 @@ export interface ConverseOptions<T extends AnyTrajectory = AnyTrajectory> {
   readonly signal: AbortSignal;
 }
 
-/** What an observer of a conversation gets, in this order. `answered` comes as the calls of a turn complete, in any order. */
+/** What an observer of a conversation gets, in this order. `response` comes as the calls of a turn complete, in any order. */
 export type ConversationProgress =
   | {
-      readonly kind: "asked";
+      readonly kind: "prompt";
       readonly prompt: string;
       /** Names of the tools that an app offers the agent. */
       readonly tools?: readonly string[];
     }
-  | { readonly kind: "said"; readonly turn: Turn }
-  | { readonly kind: "answered"; readonly call: ToolCall; readonly response: ToolResponse }
-  | { readonly kind: "ended"; readonly conversation: Conversation };
+  | { readonly kind: "turn"; readonly turn: Turn }
+  | { readonly kind: "response"; readonly call: ToolCall; readonly response: ToolResponse }
+  | { readonly kind: "end"; readonly conversation: Conversation };
 
 export interface ConversationResult<T extends AnyTrajectory = AnyTrajectory> {
   readonly conversation: Conversation;
@@ -87,7 +87,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
   /** The turn that is being generated. It may outlast an abort. */
   let generating: Promise<GeneratedTurn> | undefined;
   try {
-    onProgress({ kind: "asked", prompt });
+    onProgress({ kind: "prompt", prompt });
     const opened: ConversationEvent = { kind: "opened", promptTokens: backend.start(prompt) };
     let { state, command } = advanceConversation(openConversation(prompt), opened, rules);
     while (command.kind !== "finish") {
@@ -100,7 +100,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
         latencies.push({ sampling: secondsSince(since), calls: [] });
         ({ state, command } = advanceConversation(state, { kind: "sampled", ...turn }, rules));
         const last = state.turns.at(-1);
-        if (last) onProgress({ kind: "said", turn: last });
+        if (last) onProgress({ kind: "turn", turn: last });
       } else {
         const answers = await answerCalls(command.calls, context, signal);
         invocations.push(...answers.flatMap((answer) => answer.invocations));
@@ -111,7 +111,7 @@ export async function converse<T extends AnyTrajectory>(options: ConverseOptions
       }
     }
     const { conversation } = command;
-    onProgress({ kind: "ended", conversation });
+    onProgress({ kind: "end", conversation });
     return { conversation, trajectory: backend.trajectory(), invocations, spent: budget.spent(), latencies };
   } catch (error) {
     throw signal.aborted && isMgrpoError(error, "canceled") ? abortError(signal, sequence) : error;
@@ -143,6 +143,6 @@ function callContext(
     closedBook,
     toolSeconds,
     sequence,
-    onAnswered: (call, response) => onProgress({ kind: "answered", call, response }),
+    onResponse: (call, response) => onProgress({ kind: "response", call, response }),
   };
 }

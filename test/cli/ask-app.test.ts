@@ -54,13 +54,13 @@ test("ask runs the recipe's app, and shows every agent's turns", () => {
   const lines = byRecipe;
   const kinds = lines.map(({ kind, agent }) => [kind, agent].join(" ").trim());
   const count = (kind: string) => kinds.filter((one) => one === kind).length;
-  expect(kinds[0]).toBe("asked main");
-  expect(kinds.slice(-2)).toEqual(["ended main", "result"]);
-  expect(count("asked searcher")).toBeGreaterThan(0);
-  expect(count("ended searcher")).toBe(count("asked searcher"));
-  expect(lines.at(-1)).toMatchObject({ answer: "birch", tokens: { searcher: { asked: count("asked searcher") } } });
+  expect(kinds[0]).toBe("prompt main");
+  expect(kinds.slice(-2)).toEqual(["end main", "result"]);
+  expect(count("prompt searcher")).toBeGreaterThan(0);
+  expect(count("end searcher")).toBe(count("prompt searcher"));
+  expect(lines.at(-1)).toMatchObject({ answer: "birch", tokens: { searcher: { asked: count("prompt searcher") } } });
   expect(lines).toContainEqual(
-    expect.objectContaining({ kind: "answered", agent: "searcher", name: "lookup", arguments: { word: "amber" } }),
+    expect.objectContaining({ kind: "response", agent: "searcher", name: "lookup", arguments: { word: "amber" } }),
   );
 });
 

@@ -41,16 +41,16 @@ test("for a team behind APIs, named by a file, ask prints one line per event, th
   writeFileSync(file, JSON.stringify(behind(server.url)));
   const lines = await printedJson("ask", "What is the capital of Portugal?", "--team", file);
   expect(lines.map(({ kind, agent, call }) => [kind, agent, call].join(" ").trim())).toEqual([
-    "asked main",
-    "said main",
-    "asked searcher 0",
-    "said searcher 0",
-    "answered searcher 0",
-    "said searcher 0",
-    "ended searcher 0",
-    "answered main",
-    "said main",
-    "ended main",
+    "prompt main",
+    "turn main",
+    "prompt searcher 0",
+    "turn searcher 0",
+    "response searcher 0",
+    "turn searcher 0",
+    "end searcher 0",
+    "response main",
+    "turn main",
+    "end main",
     "result",
   ]);
   expect(lines.at(-1)).toMatchObject({
@@ -141,7 +141,7 @@ function treeLines(tell: (narrate: OnProgress) => void): string[] {
 }
 
 const ended = (answer: string | null) => ({
-  kind: "ended" as const,
+  kind: "end" as const,
   conversation: {
     prompt: "",
     turns: [],
@@ -161,13 +161,13 @@ test("on a terminal the events are a tree; delegations that run at the same time
     response: { name: "visit", text: "Capital: Lima\u001b[2J" },
   };
   const lines = treeLines((narrate) => {
-    narrate(main, { kind: "asked", prompt: "Where?" });
-    narrate(main, { kind: "said", turn: { text: "Two tasks.<tool_call>{}</tool_call>", calls: [], responses: [] } });
-    narrate(first, { kind: "asked", prompt: "Peru" });
-    narrate(second, { kind: "asked", prompt: "Chile" });
-    narrate(first, { kind: "answered", ...page });
+    narrate(main, { kind: "prompt", prompt: "Where?" });
+    narrate(main, { kind: "turn", turn: { text: "Two tasks.<tool_call>{}</tool_call>", calls: [], responses: [] } });
+    narrate(first, { kind: "prompt", prompt: "Peru" });
+    narrate(second, { kind: "prompt", prompt: "Chile" });
+    narrate(first, { kind: "response", ...page });
     narrate(first, ended("Lima"));
-    narrate(reader, { kind: "asked", prompt: "a page of Chile" });
+    narrate(reader, { kind: "prompt", prompt: "a page of Chile" });
     narrate(reader, ended("Santiago"));
     narrate(second, ended(null));
     narrate(main, ended("Lima"));
@@ -192,8 +192,8 @@ test("an app's agents each count their own conversations: those with the same nu
   const searcher = { agent: "searcher", path: [0] };
   const reader = { agent: "reader", path: [0] };
   const lines = treeLines((narrate) => {
-    narrate(searcher, { kind: "asked", prompt: "Peru" });
-    narrate(reader, { kind: "asked", prompt: "a page" });
+    narrate(searcher, { kind: "prompt", prompt: "Peru" });
+    narrate(reader, { kind: "prompt", prompt: "a page" });
     narrate(reader, ended("Santiago"));
     narrate(searcher, ended("Lima"));
   });

@@ -175,7 +175,7 @@ test("an app gets the same answer from a folder of models, served greedily, as i
     const team = { planner: model("main"), searcher: model("searcher") };
     const answer = await answerQuestion(asked.prompt, team, sources, new AbortController().signal);
     const lines = await printedJson("ask", asked.prompt, "--team", "examples/ai-sdk-team");
-    expect(lines.filter(({ kind }) => kind === "said").length).toBeGreaterThan(2);
+    expect(lines.filter(({ kind }) => kind === "turn").length).toBeGreaterThan(2);
     expect(lines.at(-1)).toMatchObject({ kind: "result", answer });
   } finally {
     await close();
