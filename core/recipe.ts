@@ -156,7 +156,7 @@ export interface RolloutContext {
   readonly question: AppCall["question"];
   /** By name. The keys are good for this attempt only. */
   readonly agents: Readonly<Record<string, AgentEndpoint>>;
-  /** Aborts when the attempt is given up: pass it to the clients. */
+  /** Aborts when the attempt is abandoned: pass it to the clients. */
   readonly signal: AbortSignal;
 }
 

@@ -21,7 +21,7 @@ export interface ObjectKey {
 export interface Functions {
   /** Idempotent. Turns the schedule on, and ends with a tick, so that step 0 is open. */
   startRun(request: StartRun): Promise<void>;
-  /** A thorough tick: also detects dead workers, gives up on rollouts and handles lost events. */
+  /** A thorough tick: also detects dead workers, abandons rollouts and handles lost events. */
   tick(request: TickRequest): Promise<void>;
   /** The scheduled tick: a thorough tick of every run. See `Ticker.tickAll`. */
   tickAll(onFailure?: (error: unknown) => void): Promise<void>;

@@ -1,7 +1,7 @@
 /**
  * @file What a scheduled tick does first: halts a run whose budget is spent or whose trainer was lost too often, marks dead workers, requests
  * scores for outcomes whose event was lost or whose judge failed, finalizes groups whose last scorer died, inserts groups that an interrupted
- * tick did not, gives up on rollouts that keep crashing their workers, moves the records of workers that are long dead to PAST, notes a run's
+ * tick did not, abandons rollouts that keep crashing their workers, moves the records of workers that are long dead to PAST, notes a run's
  * progress in the list of runs, and archives runs that are over. With every event dropped, scheduled ticks alone complete a run. A repair never
  * waits for a judge.
  */
@@ -9,8 +9,8 @@ import type { RunConfig } from "../core/contracts/config.ts";
 import { objectKeys } from "../core/contracts/keys.ts";
 import type { GroupRecord, JobRecord, RunRecord, StepRecord, WorkerRecord } from "../core/contracts/records.ts";
 import { isMgrpoError } from "../core/errors.ts";
+import { undecidedRollouts } from "../core/training/abandon-rollouts.ts";
 import { readApiSpendingIfLimited } from "../core/training/api-spending.ts";
-import { undecidedRollouts } from "../core/training/give-up.ts";
 import { haltLostTrainers, observeWorkers } from "../core/training/liveness.ts";
 import { movePastWorkers } from "../core/training/past-workers.ts";
 import { haltIfOverBudget } from "../core/training/run-budget.ts";

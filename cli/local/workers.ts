@@ -6,7 +6,7 @@
  *        |   five exits in a row, the last four each within 10 s of its start, or one on a full disk --> `failed` rejects
  *        '-- stop(), or finishTraining() if it does not evaluate: SIGTERM, drained; SIGKILL after 15 s
  *
- * Consecutive exits while the same rollout runs alone count as one: the run gives it up after a few (core/training/give-up.ts).
+ * Consecutive exits while the same rollout runs alone count as one: the run abandons it after a few (core/training/abandon-rollouts.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";

@@ -22,7 +22,7 @@ export type AgentAccess = z.infer<typeof AgentAccess>;
 export const AppCall = z.strictObject({
   question: Question.omit({ answer: true, canary: true }),
   agents: z.record(AgentName, AgentAccess),
-  /** Seconds until the attempt is given up. */
+  /** Seconds until the attempt is abandoned. */
   seconds: z.number().positive(),
 });
 export type AppCall = z.infer<typeof AppCall>;

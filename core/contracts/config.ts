@@ -118,14 +118,14 @@ const LimitsConfig = z.strictObject({
     .positive()
     .default(7200)
     .describe(
-      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. After that, the worker gives up the step, which is then claimed again.",
+      "Wall-clock seconds of one engine call in training: a pass over part of a batch, an optimizer step, a save. After that, the worker abandons the step, which is then claimed again.",
     ),
   attempts: z
     .int()
     .positive()
     .default(5)
     .describe(
-      "Attempts at a rollout that fails for infrastructure reasons, and judge answers without a verdict, before the rollout is given up.",
+      "Attempts at a rollout that fails for infrastructure reasons, and judge answers without a verdict, before the rollout is abandoned.",
     ),
   lostFraction: z
     .number()

@@ -1,6 +1,6 @@
 /**
  * @file Which rollouts of an evaluation may have crashed its worker. A rollout that does so again and again must not keep the evaluation from
- * ending: a suspect runs alone. Once it has crashed its worker `crashLimit` times while it ran alone, it is given up on and counted as lost.
+ * ending: a suspect runs alone. Once it has crashed its worker `crashLimit` times while it ran alone, it is abandoned and counted as lost.
  *
  *     the worker         list of its rollouts in flight    who records the suspects in JOB
  *     dies               its WORKER record                 the next worker, as it leases the job
@@ -32,8 +32,8 @@ export function namesOfJob(job: string, inFlight: readonly string[]): string[] {
 
 /**
  * The suspects after a crash of a worker. `inFlight`: the rollouts that it had in flight, any of which may have crashed it. Suspects run first,
- * one at a time. If anything other than one suspect was in flight, all earlier suspects had ended: of them, only those that have been given up
- * on are kept. So, besides those, there are never more suspects than a worker has slots.
+ * one at a time. If anything other than one suspect was in flight, all earlier suspects had ended: of them, only those that have been
+ * abandoned are kept. So, besides those, there are never more suspects than a worker has slots.
  */
 export function suspectsAfter(suspects: Suspects = {}, inFlight: readonly string[], crashLimit: number): Suspects {
   const [first] = inFlight;

@@ -26,7 +26,7 @@ export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: J
   };
 }
 
-/** Records the score of an evaluation, once. Clears the suspects, so that rollouts that were given up run again if it is reopened. */
+/** Records the score of an evaluation, once. Clears the suspects, so that rollouts that were abandoned run again if it is reopened. */
 export function finishJob(job: JobRecord, { n, correct, runs, interval }: EvaluationScore): TableChange {
   return {
     key: tableKeys.job(job.run, job.job),

@@ -20,7 +20,7 @@ import type {
   WorkerRecord,
 } from "../contracts/records.ts";
 import type { TableChange, TableCondition } from "../ports.ts";
-import { undecidedRollouts } from "./give-up.ts";
+import { undecidedRollouts } from "./abandon-rollouts.ts";
 import { expiryOf } from "./retention.ts";
 import { insert, type StoreCommand, update } from "./store-commands.ts";
 

@@ -4,7 +4,7 @@
  *
  *     (none) ──plan──> open ──groups finalized, none to replace──> ready ──manifest s+1 of every trained agent──> closed ──> RUN at s + 1
  *
- *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by give-up
+ *     open    waits for score-rollout to finalize its groups    unblocked by outcomes, or by abandonment
  *     ready   waits for RUN to point to it, then for trainers   unblocked by manifests
  *             meanwhile: evaluation jobs of team RUN.step, retention, then the plan of step s+n+1, whose record says that both are done
  *     closed  waits for nothing: team manifest, then RUN.step + 1 as the last write. If there is no step s+n+1 to plan, the evaluation jobs
@@ -23,7 +23,7 @@ import type { Question } from "../contracts/question.ts";
 import type { AgentRecord, GroupRecord, RunRecord, StepRecord } from "../contracts/records.ts";
 import { ownerOf } from "../contracts/shared-policy.ts";
 import { MgrpoError } from "../errors.ts";
-import { giveUp } from "./give-up.ts";
+import { abandonRollouts } from "./abandon-rollouts.ts";
 import { tooManyLostReason } from "./lost-rollouts.ts";
 import { expiredParts } from "./retention.ts";
 import {
@@ -125,7 +125,7 @@ function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: S
  */
 export function repairOpen(config: RunConfig, step: StepRecord, groups: CompleteGroups["groups"]): StoreCommand[] {
   const present = groups.flatMap((group) => group ?? []);
-  return [...missingGroups(config, step, groups), ...giveUp(config, present)];
+  return [...missingGroups(config, step, groups), ...abandonRollouts(config, present)];
 }
 
 function missingGroups(config: RunConfig, step: StepRecord, groups: CompleteGroups["groups"]): StoreCommand[] {

@@ -17,9 +17,9 @@ import { isMgrpoError, MgrpoError, refusalOf } from "../../core/errors.ts";
 import type { VerdictContext } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Scorer } from "../../core/scorer.ts";
+import { crashReason } from "../../core/training/abandon-rollouts.ts";
 import { accuracyInterval, sumTallies, sumTalliesBy, type Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
-import { crashReason } from "../../core/training/give-up.ts";
 import { decideAfterFailure } from "../../core/training/judge-failures.ts";
 import { appVerdict, isWellFormed, UNJUDGED } from "../../core/training/score.ts";
 import { askForVerdict } from "../../core/training/verdict.ts";
@@ -101,18 +101,18 @@ async function scoreAll(
       const outcome = await commitOutcome(task, team, rollout, until);
       return { ...rollout, score: await scoreOf(task, rollout.question, outcome, until) };
     },
-    giveUp: async (rollout, crashes) => ({ ...rollout, score: await giveUp(task, rollout, crashes) }),
+    abandon: async (rollout, crashes) => ({ ...rollout, score: await abandon(task, rollout, crashes) }),
   };
   return suspectsFirst(rollouts, team.main.config.engine.slots, task.crashes, steps, signal);
 }
 
 /** Lost, even if it has a finished outcome: then its scoring crashed the worker. */
-async function giveUp(task: EvaluationTask, rollout: SuiteRollout, crashes: number): Promise<Lost> {
+async function abandon(task: EvaluationTask, rollout: SuiteRollout, crashes: number): Promise<Lost> {
   const { run } = task;
   const address = addressOf(task, rollout);
   const key = objectKeys.outcome(address);
   const reason = crashReason(crashes);
-  run.log.warn("rollout given up", { key, reason });
+  run.log.warn("rollout abandoned", { key, reason });
   const outcome: Outcome = { status: "failed", address, questionId: rollout.question.id, reason };
   await run.store.objects.commit(key, recordBytes(outcome));
   return { lost: reason };

@@ -1,8 +1,8 @@
 /**
- * @file The order in which an evaluation runs its rollouts, so that one that crashes its worker is found and given up.
+ * @file The order in which an evaluation runs its rollouts, so that one that crashes its worker is found and abandoned.
  *
  *     suspect ──alone, before the others──> scored        a crash counts against it (core/training/evaluation-suspects.ts)
- *        '──crashed too often──> given up
+ *        '──crashed too often──> abandoned
  *     other   ──alongside others──> scored                a crash makes suspects of what was in flight
  */
 import { withAnySignal } from "../../core/any-signal.ts";
@@ -53,14 +53,14 @@ export class RolloutsInFlight {
 export interface CrashHistory {
   /** Name -> crashes while it ran alone. */
   readonly suspects: Readonly<Record<string, number>>;
-  /** Number of crashes, while it ran alone, after which a rollout is given up. */
+  /** Number of crashes, while it ran alone, after which a rollout is abandoned. */
   readonly limit: number;
   readonly inFlight: RolloutsInFlight;
 }
 
 export interface RolloutSteps<R, S> {
   run(rollout: R, signal: AbortSignal): Promise<S>;
-  giveUp(rollout: R, crashes: number): Promise<S>;
+  abandon(rollout: R, crashes: number): Promise<S>;
 }
 
 /** The results, in the order of the rollouts. Rejects with the first failure. */
@@ -68,7 +68,7 @@ export async function suspectsFirst<R extends { readonly group: number; readonly
   rollouts: readonly R[],
   width: number,
   { suspects, limit, inFlight }: CrashHistory,
-  { run, giveUp }: RolloutSteps<R, S>,
+  { run, abandon }: RolloutSteps<R, S>,
   signal: AbortSignal,
 ): Promise<S[]> {
   const alone = new Map<R, S>();
@@ -76,7 +76,7 @@ export async function suspectsFirst<R extends { readonly group: number; readonly
     const name = nameInJob(rollout);
     const crashes = suspects[name];
     if (crashes === undefined) continue;
-    const result = crashes < limit ? inFlight.during(name, () => run(rollout, signal)) : giveUp(rollout, crashes);
+    const result = crashes < limit ? inFlight.during(name, () => run(rollout, signal)) : abandon(rollout, crashes);
     alone.set(rollout, await result);
   }
   const results = await inParallel(rollouts, width, async (rollout, _index, failed) => {

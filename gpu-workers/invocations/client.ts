@@ -31,7 +31,7 @@ import { openCallSigner } from "./signature.ts";
 import { TransientFailure, WorkerClient } from "./worker-client.ts";
 import { WorkerPool } from "./worker-pool.ts";
 
-/** An invocation, or the first turn of an app's session, is given up once this many workers have died running it. */
+/** An invocation, or the first turn of an app's session, is abandoned once this many workers have died running it. */
 export const MAX_DEATHS = 2;
 
 /** What all invocations of one caller share. */

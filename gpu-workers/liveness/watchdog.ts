@@ -1,7 +1,7 @@
 /**
  * @file The watchdog of a worker process. Synchronous code that does not end, such as a loop or a backtracking regular expression of a tool,
  * blocks the main thread: no heartbeat, time limit or signal handler runs, so another thread (watchdog-thread.ts) kills the process. This is
- * a crash: each rollout that was in flight then runs alone, and one that crashes its process too often is given up.
+ * a crash: each rollout that was in flight then runs alone, and one that crashes its process too often is abandoned.
  *
  * This program's own work blocks the main thread for less than ten seconds at a time, except engines that compute there. A process whose
  * inspector is open is spared: a breakpoint blocks the main thread too.

@@ -87,7 +87,7 @@ export class Attempts {
     if (isFirst && outcome.status === "finished") {
       trajectories.put(this.#work.step, key, mainTrajectories(outcome), digestOf(sha256(bytes)));
     }
-    if (outcome.status === "failed") run.log.warn("rollout given up", { key, reason: outcome.reason });
+    if (outcome.status === "failed") run.log.warn("rollout abandoned", { key, reason: outcome.reason });
     watch.expectChange();
   }
 

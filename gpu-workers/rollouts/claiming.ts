@@ -4,7 +4,7 @@
  *     unread group  ──claimUnclaimedGroup──> start                   without a read: most likely no other worker has begun it
  *     free          ──claimUnclaimedGroup, claimRollouts──> start    unless its outcome exists
  *     owned         ──> start                                        claimed by a write whose response was lost
- *     suspect       ──claimRollouts──> start alone                   replaces the dead worker's claim; given up after `crashLimit` crashes alone
+ *     suspect       ──claimRollouts──> start alone                   replaces the dead worker's claim; abandoned after `crashLimit` crashes alone
  *     quarantined   ──> start alone
  *
  *     a claim   waits for: free capacity, and a live worker of each sub-agent
@@ -15,7 +15,7 @@
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import type { StepRecord, WorkerRecord } from "../../core/contracts/records.ts";
 import type { TableChange } from "../../core/ports.ts";
-import { crashesOf, crashLimit, crashReason } from "../../core/training/give-up.ts";
+import { crashesOf, crashLimit, crashReason } from "../../core/training/abandon-rollouts.ts";
 import { claimRollouts, claimUnclaimedGroup, splitIntoWrites } from "../../core/training/writes.ts";
 import { inParallel } from "../parallel.ts";
 import type { Attempts } from "./attempts.ts";

@@ -9,7 +9,7 @@
  *
  *     a step    waits for: RUN to point to it            unblocked by: tick
  *     a claim   waits for: no trainer of this agent      unblocked by: its release; in a ready step, its holder's death
- *     a call    waits for: the engine                    unblocked by: its answer; after limits.trainingSeconds, the claim is given up
+ *     a call    waits for: the engine                    unblocked by: its answer; after limits.trainingSeconds, the claim is yielded
  *
  * The manifest is the version: a trainer that loses the race for it adopts the winner's, whatever its engine holds. AGENT.version caches
  * it; the tick that finds the manifest advances the cache.
@@ -130,7 +130,7 @@ async function train(loop: TrainLoop, step: StepRecord): Promise<void> {
   const { run, watch } = loop.role;
   const result = await resultOf(trainVersion(loop.role, loop.trainer, step, loop.signal), run);
   if (result === "halted") await watch.refresh();
-  if (result === "stalled") await giveUp(loop);
+  if (result === "stalled") await abandonStep(loop);
   loop.hasClaim = result === "published" || result === "halted";
   if (result !== "published") return;
   watch.expectChange();
@@ -138,7 +138,7 @@ async function train(loop: TrainLoop, step: StepRecord): Promise<void> {
 }
 
 /** Leaves the step to another worker, or to this one after one lease period. */
-async function giveUp({ role: { run }, claim, signal }: TrainLoop): Promise<void> {
+async function abandonStep({ role: { run }, claim, signal }: TrainLoop): Promise<void> {
   await claim.yield();
   await run.store.clock.sleep(run.config.liveness.leaseSeconds, signal);
 }
@@ -160,7 +160,7 @@ async function resultOf(training: Promise<void>, run: RunContext): Promise<Train
   } catch (error) {
     if (isMgrpoError(error, "claim-lost", "step-closed")) return "replaced";
     if (isMgrpoError(error, "deadline", "worker-unavailable")) {
-      run.log.warn("the training step is given up", { code: error.code, error: error.message });
+      run.log.warn("the training step is abandoned", { code: error.code, error: error.message });
       return "stalled";
     }
     if (isMgrpoError(error, "run-halted"))

@@ -3,7 +3,7 @@
  * identifies its answer. A turn is paid once, when its last request has ended:
  *
  *     answered                                       the answer's cost
- *     broken off, given up, never answered           the maximum, on top, for each such request of the turn
+ *     broken off, abandoned, never answered           the maximum, on top, for each such request of the turn
  *     dropped, refused, lost before the response     nothing
  *
  * A turn holds one of its process's slots until it is paid. So a process that ends leaves at most one turn unpaid for each of its slots;
@@ -132,7 +132,7 @@ function unpaidErrors(trial: Trial, process: string, missing: readonly Entry[]):
 }
 
 /**
- * Every request that was answered, broken off or given up is paid, once, with its cost or its maximum. So is one that a stopped process gave
+ * Every request that was answered, broken off or abandoned is paid, once, with its cost or its maximum. So is one that a stopped process gave
  * up before sending it.
  */
 function unknownErrors(trial: Trial, { process, requests, paid }: Account): string[] {

@@ -154,7 +154,7 @@ function secondsOf(channel: Channel, kind: FaultKind, random: Random): number {
   return Math.round(3000 * random.uniform() ** 4) / 1000;
 }
 
-/** Draws for every `STEPS` steps, so that deaths do not cluster in one evaluation: a rollout whose worker dies too often is given up. */
+/** Draws for every `STEPS` steps, so that deaths do not cluster in one evaluation: a rollout whose worker dies too often is abandoned. */
 function drawDeaths(random: Random, process: string, scale: number): Death[] {
   return Array.from({ length: Math.ceil(scale) }, (_, part) => {
     const deaths = random.uniform() < 0.5 ? 0 : 1 + random.integer(MAX_DEATHS);

@@ -94,9 +94,9 @@ test("if a worker cannot be started, stop() still ends those started before it",
   expect(() => process.kill(pid(), 0)).toThrow("ESRCH");
 });
 
-test("exits in a row while the same rollout runs alone count as one: a worker outlives two rollouts that are given up", async () => {
+test("exits in a row while the same rollout runs alone count as one: a worker outlives two rollouts that are abandoned", async () => {
   const store = memoryStore();
-  // The first worker had nothing in flight, the second two rollouts. A rollout is given up after three crashes while it runs alone.
+  // The first worker had nothing in flight, the second two rollouts. A rollout is abandoned after three crashes while it runs alone.
   const inFlight = [[], ["a", "b"], ["a"], ["a"], ["a"], ["b"], ["b"], ["b"], ["c"], ["d"]];
   for (const [n, names] of inFlight.entries()) {
     const record = WorkerRecord.parse({

@@ -56,7 +56,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
     },
   ],
 ])(
-  "a rollout that %s every time is given up after three crashes while it runs alone; the others are not",
+  "a rollout that %s every time is abandoned after three crashes while it runs alone; the others are not",
   async (_what, reason, die) => {
     const clock = racingClock();
     onTestFinished(() => clock.restore());
@@ -92,7 +92,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
   },
 );
 
-test("a rollout during which its worker is declared dead, every time, is given up, too; the others are not", async () => {
+test("a rollout during which its worker is declared dead, every time, is abandoned, too; the others are not", async () => {
   const { config, store, main, close } = await open();
   /** Declares the workers of the main agent dead, and returns whether any was alive. A heartbeat in between makes the write fail. */
   const declareDead = async () => {

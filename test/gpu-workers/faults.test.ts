@@ -1,4 +1,4 @@
-/** @file Workers under faults: what is given up, what is released, what halts the run, who is refused. Except in the last test, the store is in memory. */
+/** @file Workers under faults: what is abandoned, what is released, what halts the run, who is refused. Except in the last test, the store is in memory. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
@@ -53,7 +53,7 @@ test("a group of 64 rollouts whose first claim was given back is claimed in part
   expect(await recordsOf(store, config)).toMatchObject({ status: "finished" });
 });
 
-test("rollouts whose sub-agent never answers are given up and excluded, never given a reward of 0", async () => {
+test("rollouts whose sub-agent never answers are abandoned and excluded, never given a reward of 0", async () => {
   const limits = { invocationSeconds: 0.2, rolloutSeconds: 60, attempts: 2, lostFraction: 1 };
   const { config, store } = await openRun(log, { limits });
   await Promise.all([
@@ -148,7 +148,7 @@ test("a service that refuses to open a version for sampling halts the run", asyn
   await expect(working).rejects.toThrow("run 'relay' is halted: HTTP 402: top it up");
 });
 
-test("with no worker for a sub-agent, no rollout is started and none given up", async () => {
+test("with no worker for a sub-agent, no rollout is started and none abandoned", async () => {
   const { config, store } = await openRun(log, {
     limits: { rolloutSeconds: 0.1, attempts: 1 },
     liveness: { heartbeatSeconds: 0.05, leaseSeconds: 10, pollSeconds: 0.02 },
@@ -201,7 +201,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
 });
 
-test("a rollout that kills its worker three times while it runs alone is given up; rollouts that died beside it are not", async () => {
+test("a rollout that kills its worker three times while it runs alone is abandoned; rollouts that died beside it are not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { config, store } = await openRun(log, { liveness, limits: { lostFraction: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);

@@ -84,7 +84,7 @@ test("a result that a worker committed before its connection broke is found in t
   expect(calls).toBe(1);
 });
 
-test("after a worker dies, another one is asked; if that one dies too, the invocation is given up", async () => {
+test("after a worker dies, another one is asked; if that one dies too, the invocation is abandoned", async () => {
   const asked: string[] = [];
   const { invoke } = openCaller(60, ["w1", "w2"], async (url) => {
     asked.push(new URL(url).hostname);

@@ -203,7 +203,7 @@ test("with dynamic sampling, a step without any variance yields all groups at it
   expect(got).toEqual([[], [], [0, 1, 2, 3, 4]]);
 });
 
-test("a draining worker gives up an open step and finishes a ready one", async () => {
+test("a draining worker abandons an open step and finishes a ready one", async () => {
   const open = world(8);
   const waiting = reading(open.parts());
   for (const group of [0, 1, 2, 3]) await open.finalize(group);
@@ -223,7 +223,7 @@ test("a draining worker gives up an open step and finishes a ready one", async (
 });
 
 test.each([{ state: "closed" }, { step: 4 }] as const)(
-  "a step that another trainer closed is given up: %o",
+  "a step that another trainer closed is abandoned: %o",
   async (moved) => {
     const { finalize, move, parts } = world(8);
     const { over } = reading(parts());

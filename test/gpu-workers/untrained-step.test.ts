@@ -42,7 +42,7 @@ async function openStep() {
   return {
     ...{ config, store, functions },
     leases: () => leases,
-    givenUp: () => lines.filter((line) => line.includes("the training step is given up")).length,
+    abandoned: () => lines.filter((line) => line.includes("the training step is abandoned")).length,
     run: async () => RunRecord.parse(await store.table.get(tableKeys.run(config.run))),
     version1: () => store.objects.get(objectKeys.manifest(config.run, "main", 1)),
     work: (engine = relayEngine) =>
@@ -75,7 +75,7 @@ test("a loss that is not finite halts the run and publishes nothing; once resume
 });
 
 test("after a training call that took too long, the worker waits one lease and trains the step again, with the same result", async () => {
-  const { config, store, leases, givenUp, work } = await openStep();
+  const { config, store, leases, abandoned, work } = await openStep();
   let calls = 0;
   const slow = engineWith((compute) => async (...batch) => {
     const result = await compute(...batch);
@@ -83,17 +83,17 @@ test("after a training call that took too long, the worker waits one lease and t
     return result;
   });
   await work(slow);
-  expect([givenUp(), leases()]).toEqual([1, 1]);
+  expect([abandoned(), leases()]).toEqual([1, 1]);
   expect(await recordsOf(store, config)).toEqual(await healthyRecords());
 });
 
 test("a step that no attempt can train in time does not go on forever: each attempt counts as a lost trainer, and the run halts", async () => {
-  const { config, functions, run, givenUp, work } = await openStep();
+  const { config, functions, run, abandoned, work } = await openStep();
   const working = work(engineWith(() => () => Promise.reject(new MgrpoError("deadline", "the engine took too long"))));
   await vi.waitFor(async () => {
     await functions.tick({ run: config.run });
     expect(await run()).toMatchObject({ haltCode: "trainer-lost", reason: expect.stringContaining("main") });
   }, 60_000);
-  expect(givenUp()).toBeGreaterThanOrEqual(3);
+  expect(abandoned()).toBeGreaterThanOrEqual(3);
   expect((await working)[0]).toMatchObject({ reason: { code: "run-halted" } });
 });

@@ -1,4 +1,4 @@
-/** @file A question whose rollout kills the evaluating process, in real processes: the rollout is given up, and the evaluation ends. */
+/** @file A question whose rollout kills the evaluating process, in real processes: the rollout is abandoned, and the evaluation ends. */
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { buildProcesses } from "./build.ts";
@@ -28,5 +28,5 @@ test("the rollout is lost after five crashes, three of them while it runs alone,
   // The first crash makes no suspects. The second makes every rollout in flight a suspect. The deadly rollout then runs alone, and crashes its
   // worker three more times.
   expect(started["eval"]).toBe(6);
-  expect(log.filter((line) => line.includes("rollout given up"))).toHaveLength(1);
+  expect(log.filter((line) => line.includes("rollout abandoned"))).toHaveLength(1);
 });

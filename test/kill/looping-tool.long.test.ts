@@ -1,4 +1,4 @@
-/** @file A tool that loops, in real processes: its worker ends and is started again until the rollout that calls the tool is given up. */
+/** @file A tool that loops, in real processes: its worker ends and is started again until the rollout that calls the tool is abandoned. */
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { recipe } from "../fixtures/relay/recipe.ts";

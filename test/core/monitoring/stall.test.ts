@@ -111,7 +111,7 @@ test.each<[string, Partial<RunState>, string[]]>([
   ],
   ["no trainer", { step: ready }, ["no worker trains 'main' yet", "no worker trains 'searcher' yet"]],
   [
-    "a step that its trainer gave up",
+    "a step that its trainer abandoned",
     { step: ready, agents: [agent("main", { takeovers: 2 }), agent("searcher", { version: 1 })] },
     ["no worker trains 'main', after 2 of at most 3 takeovers"],
   ],

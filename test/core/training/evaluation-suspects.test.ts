@@ -19,12 +19,12 @@ test.each([
   ],
   ["a rollout alone in flight: the crash counts against it", undefined, ["4/0"], { "4/0": 1 }],
   ["others in flight: earlier suspects are forgotten", { "0/0": 2, "1/0": 0 }, ["2/0", "3/0"], { "2/0": 0, "3/0": 0 }],
-  ["another in flight: a suspect given up on is kept", { "0/0": 3, "1/0": 0 }, ["2/0"], { "0/0": 3, "2/0": 1 }],
+  ["another in flight: an abandoned suspect is kept", { "0/0": 3, "1/0": 0 }, ["2/0"], { "0/0": 3, "2/0": 1 }],
 ])("%s", (_case, suspects, inFlight, after) => {
   expect(suspectsAfter(suspects, inFlight, 3)).toEqual(after);
 });
 
-test("however often workers crash, there are no more suspects than slots, not counting those given up", () => {
+test("however often workers crash, there are no more suspects than slots, not counting those abandoned", () => {
   const name = fc.integer({ min: 0, max: 30 }).map((group) => `${group}/0`);
   const crash = fc.uniqueArray(name, { maxLength: 4 });
   fc.assert(

@@ -1,7 +1,7 @@
 /** @file Liveness as tick sees it, computed by hand for a lease of 10 s, and what a crash means for rollouts in flight. */
 import { expect, test } from "vitest";
 import type { GroupRecord, WorkerRecord } from "../../../core/contracts/records.ts";
-import { giveUp } from "../../../core/training/give-up.ts";
+import { abandonRollouts } from "../../../core/training/abandon-rollouts.ts";
 import { haltLostTrainers, observeWorkers, rolloutAlone } from "../../../core/training/liveness.ts";
 import {
   countCrash,
@@ -113,17 +113,17 @@ test("a crash that the observer did not count is counted by the next tick, once"
   expect(observeWorkers(config, [dead], [groupOf({ crashes: { w1: 2 } })], 20_000)).toEqual([]);
 });
 
-test("a rollout is given up after three crashes, or limits.attempts if lower: an outcome with status `failed` is committed at its key, then scored", () => {
+test("a rollout is abandoned after three crashes, or limits.attempts if lower: an outcome with status `failed` is committed at its key, then scored", () => {
   const crashed = groupOf({ crashes: { a: 0, b: 0, c: 2, d: 2, e: 2 }, rollouts: { "1": { excluded: "x" } } });
   const key = "runs/test/outcomes/000004/1/2.json";
-  expect(giveUp(config, [crashed])).toMatchObject([
+  expect(abandonRollouts(config, [crashed])).toMatchObject([
     { kind: "commit", key, record: { status: "failed", questionId: "q1", reason: expect.stringContaining("3 times") } },
     { kind: "score", key },
   ]);
-  expect(giveUp(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
-  const [once] = giveUp(teamConfig({ limits: { attempts: 1 } }), [groupOf({ crashes: { a: 0 } })]);
+  expect(abandonRollouts(teamConfig({ limits: { attempts: 2 } }), [crashed])).toHaveLength(4);
+  const [once] = abandonRollouts(teamConfig({ limits: { attempts: 1 } }), [groupOf({ crashes: { a: 0 } })]);
   expect(once).toMatchObject({ record: { reason: "infrastructure: its worker crashed once while it ran alone" } });
-  expect(giveUp(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
+  expect(abandonRollouts(config, [{ ...crashed, state: "finalized" }])).toEqual([]);
 });
 
 test("three losses of an agent's trainer halt the run; the reason names each such agent, and their counts are reset", () => {

@@ -98,7 +98,7 @@ test.each([
   ["an unknown error", new RangeError("engine bug")],
   ["a fault of a tool that no retry fixes", new MgrpoError("not-found", "replay: no stored response of 'search'")],
 ])(
-  "a rollout that makes its worker fail with %s is given up after one failure beside others and three alone",
+  "a rollout that makes its worker fail with %s is abandoned after one failure beside others and three alone",
   async (_what, error) => {
     const engine = deadlyEngine(() => Promise.reject(error));
     const { deaths, done, result } = await evaluate(() => ({ engineOf: () => engine }));
@@ -121,7 +121,7 @@ function hangingWithPoison(sampler: Sampler, hangs: () => number): Sampler {
   };
 }
 
-test("a rollout that makes the engine hang is given up after one hang beside others and three alone", async () => {
+test("a rollout that makes the engine hang is abandoned after one hang beside others and three alone", async () => {
   const clock = racingClock();
   onTestFinished(() => clock.restore());
   let hangs = 0;
@@ -144,7 +144,7 @@ test("a rollout that makes the engine hang is given up after one hang beside oth
   expect(result).toMatchObject({ n: 5, lost: [poisoned], reasons: [LOST] });
 }, 60_000);
 
-test("a rollout during which its worker is declared dead is given up, although the worker comes back", async () => {
+test("a rollout during which its worker is declared dead is abandoned, although the worker comes back", async () => {
   let losses = 0;
   const { deaths, result } = await evaluate((_kill, declare) => ({
     engineOf: () =>
@@ -172,7 +172,7 @@ test.each<[string, (die: () => Promise<never>) => Partial<WorkerParts>]>([
     },
   ],
 ])(
-  "a rollout that kills its worker while %s is given up after five workers",
+  "a rollout that kills its worker while %s is abandoned after five workers",
   async (_what, parts) => {
     const { deaths, result } = await evaluate((kill) =>
       parts(() => {

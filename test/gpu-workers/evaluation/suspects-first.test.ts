@@ -16,7 +16,7 @@ async function writesOf(groups: number, suspects: Readonly<Record<string, number
       await new Promise(setImmediate);
       return rollout;
     },
-    giveUp: async (rollout: { group: number }) => rollout,
+    abandon: async (rollout: { group: number }) => rollout,
   };
   const { signal } = new AbortController();
   const results = await suspectsFirst(rollouts, 3, { suspects, limit: 3, inFlight }, steps, signal);
@@ -28,6 +28,6 @@ test("rollouts that start together are named in one write, and the last write na
   expect(await writesOf(3, {})).toEqual([["0/0", "1/0", "2/0"], []]);
 });
 
-test("suspects are named alone, before the others; one that is given up is not named", async () => {
+test("suspects are named alone, before the others; one that is abandoned is not named", async () => {
   expect(await writesOf(5, { "2/0": 0, "3/0": 3, "4/0": 2 })).toEqual([["2/0"], ["4/0"], ["0/0", "1/0"], []]);
 });

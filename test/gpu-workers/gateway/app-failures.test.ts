@@ -124,7 +124,7 @@ test("an app that is not an async function may return a result, or throw", async
   await expect(thrown).rejects.toThrow("a bug in the app");
 });
 
-test("a server that refuses to sample for a sub-agent halts the run, and no rollout is given up", async () => {
+test("a server that refuses to sample for a sub-agent halts the run, and no rollout is abandoned", async () => {
   const refusal = new MgrpoError("endpoint-refused", "HTTP 402: it wants to be paid first");
   const refusing: PolicyEngine = {
     ...relayEngine,

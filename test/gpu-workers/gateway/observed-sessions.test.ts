@@ -48,12 +48,12 @@ test("a retried request is reported once, and so is its reply", async () => {
   const { text } = await sessions.turn(session, asking(question), never);
   // The reply was lost on its way to the app.
   await sessions.turn(session, asking(question), never);
-  expect(seen).toEqual(["0 asked", "0 said", "0 ended"]);
+  expect(seen).toEqual(["0 prompt", "0 turn", "0 end"]);
   const reply: AppMessage = { role: "assistant", text, calls: [] };
   await sessions.turn(session, asking(question, reply, { role: "user", text: "And then?" }), never);
-  expect(seen.slice(3)).toEqual(["0 answered", "0 said", "0 ended"]);
+  expect(seen.slice(3)).toEqual(["0 response", "0 turn", "0 end"]);
   await sessions.turn(session, asking({ role: "user", text: "Who?" }), never);
-  expect(seen.slice(6)).toEqual(["1 asked", "1 said", "1 ended"]);
+  expect(seen.slice(6)).toEqual(["1 prompt", "1 turn", "1 end"]);
 });
 
 test("a client that reformats a call's arguments continues the conversation", async () => {
@@ -63,5 +63,5 @@ test("a client that reformats a call's arguments continues the conversation", as
   await sessions.turn(session, asking(question), never);
   const rewritten: AppMessage = { role: "assistant", text: "", calls: [{ ...call, arguments: '{"word": "amber"}' }] };
   await sessions.turn(session, asking(question, rewritten, { role: "tool", call: 0, text: "here" }), never);
-  expect(seen).toEqual(["0 asked", "0 said", "0 answered", "0 said"]);
+  expect(seen).toEqual(["0 prompt", "0 turn", "0 response", "0 turn"]);
 });

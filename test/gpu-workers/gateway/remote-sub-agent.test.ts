@@ -93,7 +93,7 @@ test("a session whose worker fails before its first reply goes to another one; d
   expect(calls.slice(2)).toEqual(["w1 DELETE", "w2 DELETE"]);
 });
 
-test("a first turn that has killed two workers is given up: a third gets no call", async () => {
+test("a first turn that has killed two workers is abandoned: a third gets no call", async () => {
   const { sub, calls } = team(["w1", "w2", "w3"], async () => Promise.reject(broken()));
   const turn = sub.turn(session, asking("one"), never);
   await expect(turn).rejects.toMatchObject({ code: "worker-unavailable", retryable: false });

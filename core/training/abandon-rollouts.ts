@@ -1,6 +1,6 @@
 /**
- * @file Gives up on rollouts that keep crashing their workers. An outcome with status `failed` is committed at the key that a success would
- * have, so a late success and a give-up cannot both count. The loser of that race uses the stored outcome.
+ * @file Abandons rollouts that keep crashing their workers. An outcome with status `failed` is committed at the key that a success would
+ * have, so a late success and an abandonment cannot both count. The loser of that race uses the stored outcome.
  */
 import type { RunConfig } from "../contracts/config.ts";
 import { objectKeys } from "../contracts/keys.ts";
@@ -11,23 +11,23 @@ import type { StoreCommand } from "./store-commands.ts";
 /** A rollout that crashes its worker this often while it runs alone is the cause of the crashes. */
 const POISON_CRASHES = 3;
 
-/** A rollout is given up after this many crashes while it runs alone. */
+/** A rollout is abandoned after this many crashes while it runs alone. */
 export const crashLimit = ({ limits }: Pick<RunConfig, "limits">): number => Math.min(POISON_CRASHES, limits.attempts);
 
-/** Gives up on the rollouts of open groups that have crashed their workers too often, and scores them as lost. */
-export function giveUp(config: RunConfig, groups: readonly GroupRecord[]): StoreCommand[] {
+/** Abandons the rollouts of open groups that have crashed their workers too often, and scores them as lost. */
+export function abandonRollouts(config: RunConfig, groups: readonly GroupRecord[]): StoreCommand[] {
   const limit = crashLimit(config);
   return groups
     .filter(({ state }) => state === "open")
     .flatMap((group) =>
       undecidedRollouts(group).flatMap((rollout) => {
         const crashes = crashesOf(group, rollout);
-        return crashes < limit ? [] : giveUpRollout(group, rollout, crashes);
+        return crashes < limit ? [] : abandonRollout(group, rollout, crashes);
       }),
     );
 }
 
-function giveUpRollout(
+function abandonRollout(
   { run, step, group, questionId }: GroupRecord,
   rollout: number,
   crashes: number,
@@ -41,7 +41,7 @@ function giveUpRollout(
   ];
 }
 
-/** Why a rollout that crashed its workers is given up. */
+/** Why a rollout that crashed its workers is abandoned. */
 export function crashReason(crashes: number): string {
   const times = crashes === 1 ? "once" : `${crashes} times`;
   return `infrastructure: its worker crashed ${times} while it ran alone`;
