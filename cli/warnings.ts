@@ -12,7 +12,7 @@ import { MGRPO, quotedPath } from "./terminal/name.ts";
 const WINDOW = 10;
 /** Eq 11: P(d_k <= d) should be about 0.99. */
 const MAX_SHARE_ABOVE_TARGET = 0.01;
-/** Number of consecutive steps without variance, all of one kind (wrong, correct or constant), that cause a warning. */
+/** Number of consecutive zero-variance steps, all of one kind (wrong, correct or constant), that cause a warning. */
 const STREAK = 3;
 
 /** A gradient norm of more than this many times the median of the window is a jump. */
@@ -126,7 +126,7 @@ function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, ne
 const hasNoVariance = ({ groups, rollouts, zeroVariance }: StepSummary) => rollouts > 0 && zeroVariance === groups;
 const isWrong = (step: StepSummary) => hasNoVariance(step) && step.correct === 0 && step.wellFormed > 0;
 const isCorrect = (step: StepSummary) => hasNoVariance(step) && step.correct === 1;
-/** All other steps without variance, such as those whose rollouts are all malformed or all partly correct. */
+/** All other zero-variance steps, such as those whose rollouts are all malformed or all partly correct. */
 const isConstant = (step: StepSummary) => hasNoVariance(step) && !isWrong(step) && !isCorrect(step);
 
 /** One line per streak, at its third step. None if the main agent is frozen. */

@@ -2,7 +2,7 @@
 import { sum } from "./statistics.ts";
 
 /**
- * The two-sided p-value of the exact sign test (Dixon and Mood 1946): of the questions that one team alone answers correctly, `a` are the first
+ * The two-sided p-value of the exact sign test (Dixon and Mood 1946): of the questions that exactly one team answers correctly, `a` are the first
  * team's and `b` the second's; if the teams do not differ, each is the first team's with probability 1/2. At most 1; 1 if there are none.
  */
 export function signTest(a: number, b: number): number {

@@ -99,7 +99,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
     ],
     [
       (counts?.rewritten ?? 0) > 0,
-      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate, so each begins a new branch: does the app shorten or edit messages, or offer other tools than before?`,
+      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate, so each begins a new branch: does the app shorten or edit messages, or offer different tools than before?`,
     ],
     [
       cut > 0,

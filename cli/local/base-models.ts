@@ -212,7 +212,7 @@ function sourceOf(model: string, setting: string): readonly [source: CheckpointS
   throw new MgrpoError("config-invalid", `${setting}: '${model}' names no folder: write s3://<bucket>/<folder>`);
 }
 
-/** Without the state of the optimizer that made the weights: it is not part of a model, and training starts with its own. */
+/** Leaves out the optimizer state stored with the weights: it is not part of the model, and training starts with a fresh one. */
 async function readFiles(model: string, setting: string, withWeights: boolean): Promise<CheckpointFiles> {
   const [source, folder] = sourceOf(model, setting);
   const listing = await source.list(folder).catch((error: unknown) => {

@@ -197,7 +197,7 @@ const RunSettings = z.strictObject({
     .default([{ from: 0, levels: [1, 2, 3, 4, 5, 6, 7, 8, 9] }])
     .describe("Stages in order, each with the difficulty of its questions. The first starts at 0."),
   judge: JudgeConfig.exactOptional().describe("The LLM judge, if the recipe's rewards or a benchmark need one."),
-  dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of groups without variance (DAPO)."),
+  dynamicSampling: DynamicSampling.prefault({}).describe("Replacement of zero-variance groups (DAPO)."),
   staleness: Staleness,
   evaluation: EvaluationConfig.prefault({}).describe("When teams are evaluated, and on what."),
   retention: RetentionConfig.prefault({}).describe("Which versions of the weights are kept."),

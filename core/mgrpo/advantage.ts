@@ -19,7 +19,7 @@ import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 export interface GroupAdvantages {
   readonly advantages_N: number[];
   readonly mean: number;
-  /** Population standard deviation; exactly 0 for a group without variance. */
+  /** Population standard deviation; exactly 0 for a zero-variance group. */
   readonly std: number;
 }
 

@@ -155,8 +155,8 @@ function draftsOfAgent(traced: TracedRollout, part: AgentPart): SpanDraft[] {
     ...draftsOfTurn(traced, part, turn, i, model),
     ...placedBelow(traced, part, id, placement?.ofTurn.get(i)),
   ]);
-  const below = [...turns, ...placedBelow(traced, part, id, placement?.left)];
-  return [{ span, isLeaf: below.length === 0 }, ...below];
+  const descendants = [...turns, ...placedBelow(traced, part, id, placement?.left)];
+  return [{ span, isLeaf: descendants.length === 0 }, ...descendants];
 }
 
 function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, index: number, model: string): SpanDraft[] {
@@ -192,8 +192,8 @@ function draftsOfTurn(traced: TracedRollout, part: AgentPart, turn: Turn, index:
       ...(traced.content && { "gen_ai.tool.call.result": response.text }),
     };
     const span = { id: `${id}/${i}`, parent: part.id, name: `execute_tool ${call.name}`, attributes, events: [] };
-    const below = placedBelow(traced, part, span.id, placed);
-    return [{ span, isLeaf: below.length === 0 }, ...below];
+    const descendants = placedBelow(traced, part, span.id, placed);
+    return [{ span, isLeaf: descendants.length === 0 }, ...descendants];
   });
   return [chat, ...calls];
 }

@@ -73,7 +73,7 @@ async function oldWeights(folder: string, files: CheckpointFiles): Promise<strin
 const partialPrefix = (name: string) => `${name}.partial-`;
 const PARTIAL = /\.partial-.+-\d+$/;
 
-/** A single file wins over shards, and an adapter is added to the model beside it. Files that the new weights replace are no fault. */
+/** A single file wins over shards, and an adapter is added to the model beside it. Files that the new weights replace are not a fault. */
 async function refuseOtherWeights(folder: string, files: CheckpointFiles): Promise<void> {
   const isWholeModel = files.has(MODEL_FILE) || files.has(INDEX_FILE);
   const isRead = (name: string) =>

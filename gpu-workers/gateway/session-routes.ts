@@ -172,7 +172,7 @@ async function refusal(
   return new Response("loading another version", { status: 409, headers: { "Retry-After": "1" } });
 }
 
-/** The refusal of a request for a session other than the one in the path, or for another agent. */
+/** The refusal of a request for a session other than the one that the path names, or for another agent. */
 function misdirection({ agent }: SessionHost, id: string, session: AgentSession): Response | undefined {
   if (id === session.id && session.agent === agent) return undefined;
   return new Response(`the path names another session, or its agent is not '${agent}'`, { status: 400 });

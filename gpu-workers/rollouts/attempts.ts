@@ -5,7 +5,7 @@
  *                          ├──> quarantined ──start alone──> …     two workers of a sub-agent died, or a retry lost a worker or an engine thread
  *                          └──> released                           aborted, step closed, or run halted
  *
- * Any other error is a fault of this process. It is rethrown to the loop, and the claim of its rollout stays: once this worker counts as dead,
+ * Any other error is a fault of this process. It is rethrown to the loop, and the claim on its rollout stays: once this worker counts as dead,
  * the rollout is a suspect. All claims of a worker whose engine hangs, or that is declared dead, stay, too: others then run these rollouts alone.
  */
 import { withAnySignal } from "../../core/any-signal.ts";

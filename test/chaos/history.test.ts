@@ -140,8 +140,8 @@ describe("facts", () => {
   });
 
   test.each<[string, TableChange]>([
-    ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0, 1], "main-1")],
-    ["a claim of a dead worker's rollouts", writes.claimRollouts(address, [0], "main-1", new Map([[0, "main-0"]]))],
+    ["a claim on rollouts", writes.claimUnclaimedGroup(address, [0, 1], "main-1")],
+    ["a claim on a dead worker's rollouts", writes.claimRollouts(address, [0], "main-1", new Map([[0, "main-0"]]))],
     ["a claim that is released", writes.releaseClaim(address, 0, "main-1")],
     ["a crash", writes.countCrash(address, 0, "main-1")],
     ["the replacement of groups", writes.replaceGroups(step, { ...step, groups: ["q", "r"], round: 1 })],
@@ -182,7 +182,7 @@ describe("leases", () => {
     ["a suspicion", writes.suspectDeath(worker, NOW)],
     ["a drain", writes.drainWorker("a", "main-1")],
     ["the rollout that it runs alone", writes.setInFlight("a", "main-1", "alive", ["0/0/0"])],
-    ["a claim of rollouts", writes.claimUnclaimedGroup(address, [0], "main-1")],
+    ["a claim on rollouts", writes.claimUnclaimedGroup(address, [0], "main-1")],
   ])("%s does not extend the lease", async (_what, change) => {
     expect(await leaseOfChange(change)).toBeUndefined();
   });

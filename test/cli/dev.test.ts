@@ -201,7 +201,7 @@ test("warnings name an app that gives up, rewrites history, offers tools that no
     expect.stringMatching(/^no variance: all 2 rollouts have reward 0\.000/),
     expect.stringMatching(/^'main' was offered 1 tool and never called one \(malformed: no idea\): its model may not/),
     expect.stringMatching(
-      /^2 requests to 'main' had a history with replies that it did not generate.* or offer other tools than before\?$/,
+      /^2 requests to 'main' had a history with replies that it did not generate.* or offer different tools than before\?$/,
     ),
     expect.stringMatching(/^4 answers of 'main' were cut off at the token limit/),
     "'searcher' was never called: no rollout would train it",

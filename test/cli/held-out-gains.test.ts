@@ -32,7 +32,7 @@ test("scores are paired by question: if all questions have the same gain, the in
   ]);
 });
 
-test("a question lost before or after training is left out of the gain: losing wrong answers is no gain", () => {
+test("a question lost before or after training is left out of the gain: losing wrong answers is not a gain", () => {
   const before = scores(0, [0, 0, 1, 1, 0, 1]);
   const lost = ({ questions, ...rest }: HeldOutScores, indices: readonly number[]) => ({
     ...rest,

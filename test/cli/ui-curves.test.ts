@@ -49,6 +49,6 @@ test("a step whose rollouts were all lost has no share of correct or well-formed
   expect(shares.map(({ name, points }) => [name, points.map(([, y]) => y)])).toEqual([
     ["correct", [2 / 3, null]],
     ["well-formed", [1, null]],
-    ["groups without variance", [0.5, 1]],
+    ["zero-variance groups", [0.5, 1]],
   ]);
 });

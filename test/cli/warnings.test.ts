@@ -87,7 +87,7 @@ test("an agent that dominates the gradient of a shared policy while another gets
   expect(stepWarnings(shared, unseen as unknown as StepSummary[])).toEqual([]);
 });
 
-test("a first step without variance is reported with its cause and a remedy; the second one is not reported", () => {
+test("a first zero-variance step is reported with its cause and a remedy; the second one is not reported", () => {
   const [malformed] = stepWarnings(under({}), firstStep(4, 0));
   expect(malformed).toMatch(
     /no rollout is well-formed.*show \S+ 0; then teach it from demonstrations first: .* sft \S+ --to/,
@@ -100,7 +100,7 @@ test("a first step without variance is reported with its cause and a remedy; the
   expect(stepWarnings(under({}), [...firstStep(4, 0), ...firstStep(4, 0)])).toEqual([]);
 });
 
-test("a step without variance is not reported if the main agent is frozen, or if every rollout was lost", () => {
+test("a zero-variance step is not reported if the main agent is frozen, or if every rollout was lost", () => {
   const constant = summary({ groups: 4, zeroVariance: 4, correct: 0.5, wellFormed: 1 });
   for (const steps of [firstStep(4, 0), [constant, constant, constant]]) {
     expect(stepWarnings(under({}), steps)).toHaveLength(1);

@@ -40,7 +40,7 @@ export function tableContract(open: () => Table) {
 
 /** DynamoDB's limits. This repository's own stores enforce them, so that tests find a write that DynamoDB would refuse. */
 export function tableLimitsContract(open: () => Table) {
-  test("a condition of more than 4,096 bytes is refused, such as the claim of 62 rollouts in one write", async () => {
+  test("a condition of more than 4,096 bytes is refused, such as the claim on 62 rollouts in one write", async () => {
     const key = await insertNew(open(), { state: "open", claims: {}, rollouts: {} });
     const claim = (count: number) => {
       const change = claimRollouts({ run: "r", step: 0, group: 0 }, [...Array(count).keys()], "w");

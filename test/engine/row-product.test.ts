@@ -65,7 +65,7 @@ test.each<[Factor, number, number]>([
 const MODEL = { ...WIDE, tied: false, width: INNER, heads: 20, kvHeads: 4, headWidth: 32, ffnWidth: 1536 };
 const WIDE_HEADS = { ...WIDE, tied: false, width: 512, headWidth: 128 };
 
-test("on the CPU, a sampler has at most one thread per head; without packing, so few that products as wide as the model are not narrow", () => {
+test("on the CPU, a sampler has at most one thread per head; without packing, so few that each has more than 64 columns of a product as wide as the model", () => {
   const threadsOf = (changed: Partial<LaneOptions> = {}) =>
     samplingThreads({ ...MODEL, heads: 10, headWidth: 60 }, { ...OPTIONS, provider: "cpu", threads: 16, ...changed });
   expect([threadsOf(), threadsOf({ packsWeights: true }), threadsOf({ threads: 2 })]).toEqual([7, 10, 2]);

@@ -85,7 +85,7 @@ test.each<[string, string, (race: () => void) => Promise<never>]>([
           return false;
         },
       );
-    // One beside other rollouts, then three alone.
+    // One alongside other rollouts, then three alone.
     expect(deaths).toBe(4);
     await expectOnlyDeadlyLost(store, config.run);
     await close();
@@ -111,7 +111,7 @@ test("a rollout during which its worker is declared dead, every time, is abandon
     return sample(request, signal);
   });
   await main(deadly);
-  // One beside other rollouts, then three alone.
+  // One alongside other rollouts, then three alone.
   expect(deaths).toBe(4);
   await expectOnlyDeadlyLost(store, config.run);
   await close();

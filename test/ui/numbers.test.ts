@@ -95,7 +95,7 @@ inBrowser("a step's page shows its summary, and one cell per rollout, as many co
   const { correct, rollouts, excluded, zeroVariance, groups } = newest();
   const text = await textOf(page);
   expect(text).toContain(`reward ${rewards()} · ${percent(correct)} correct`);
-  expect(text).toContain(`${zeroVariance} of ${groups} groups without variance`);
+  expect(text).toContain(`${zeroVariance} of ${groups} groups with zero variance`);
   expect(await page.locator(".group").count()).toBe(groups);
   expect(await page.locator(".cells .cell").count()).toBe(rollouts + excluded);
   expect(await page.locator(".cells .cell.correct").count()).toBe(Math.round(correct * rollouts));

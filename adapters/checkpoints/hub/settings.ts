@@ -24,7 +24,7 @@ const OFFICIAL = "https://huggingface.co";
 
 /**
  * The token is HF_TOKEN or HUGGING_FACE_HUB_TOKEN, else what `hf auth login` saved. Throws `config-invalid` for a value that is not a token,
- * for a token file that cannot be read, or for an HF_ENDPOINT that is no address or has a password.
+ * for a token file that cannot be read, or for an HF_ENDPOINT that is not an address or has a password.
  */
 export function hubSettings(environment: Environment = process.env): HubSettings {
   const path = (...names: string[]) => {

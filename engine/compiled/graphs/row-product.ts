@@ -2,9 +2,9 @@
  * @file Products of the sampler's graph whose rounding depends on a row alone, never on how many rows there are.
  *
  * The runtime (MLAS) divides the columns of a product that has fewer rows than columns among threads: at least 16 columns to a thread, and more
- * threads the larger the product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. So a
- * narrow product of two rows can round differently from one of 200 rows. Here a narrow product is computed in parts: of 16 columns, which threads
- * do not divide, or of 128 of the inner dimension, each of which is summed at once. A packed weight is always summed in the same parts.
+ * threads the larger the product is. It sums the inner dimension in parts of 128, and in longer parts where a thread has at most 64 columns. There,
+ * a product of two rows can round differently from one of 200 rows. So such a product is computed in parts here: of 16 columns, which threads do
+ * not divide, or of 128 of the inner dimension, each of which is summed at once. A packed weight is always summed in the same parts.
  */
 import * as tf from "@tensorflow/tfjs-core";
 import type { ModelConfig } from "../../checkpoint/config.ts";
@@ -14,21 +14,22 @@ import { logitsOf } from "./head.ts";
 
 /** Columns are divided among threads in multiples of this. */
 const BLOCK_COLUMNS = 16;
-/** A thread with more blocks than this sums in parts of `PART`. */
-const NARROW_BLOCKS = 4;
+/** A thread with at most this many blocks may sum in parts longer than `PART`. */
+const LONG_SUM_BLOCKS = 4;
 /** Inner dimensions up to this are summed at once. */
 const PART = 128;
 
 /**
  * The number of threads of a sampler. On the CPU: at most one per head, since attention has a product per head, and without packing so few that
- * products as wide as the model are not narrow. Then only narrow keys and values are summed in parts, which copies their weights.
+ * each has more than 64 columns of a product as wide as the model. Then only keys and values, if they have fewer columns, are summed in parts,
+ * which copies their weights.
  */
 export function samplingThreads(
   { width, heads, headWidth }: ModelConfig,
   { provider, threads, packsWeights }: LaneOptions,
 ): number {
   if (provider !== "cpu") return threads;
-  const undivided = Math.floor(Math.min(width, heads * headWidth) / (BLOCK_COLUMNS * (NARROW_BLOCKS + 1)));
+  const undivided = Math.floor(Math.min(width, heads * headWidth) / (BLOCK_COLUMNS * (LONG_SUM_BLOCKS + 1)));
   return Math.min(threads, heads, packsWeights ? threads : Math.max(1, undivided));
 }
 
@@ -45,7 +46,7 @@ export function rowProduct({ provider, threads, packsWeights, quantized }: LaneO
     if (factor === "A") return columns > BLOCK_COLUMNS ? inColumns(x, w) : plain(x, w);
     // Also with one thread: a packed base's lanes have one thread or several, and must give the same bits.
     if (factor === "B") return inParts(x, w);
-    const isWide = Math.floor(Math.ceil(columns / BLOCK_COLUMNS) / threads) > NARROW_BLOCKS;
+    const isWide = Math.floor(Math.ceil(columns / BLOCK_COLUMNS) / threads) > LONG_SUM_BLOCKS;
     return hasPlainWeights || isWide ? whole(x, w) : inParts(x, w);
   };
 }

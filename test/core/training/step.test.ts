@@ -75,7 +75,7 @@ test("an open step waits for its last group, then becomes ready", () => {
   ]);
 });
 
-test("dynamic sampling: a new question for each group without variance, in a bounded number of rounds", () => {
+test("dynamic sampling: a new question for each zero-variance group, in a bounded number of rounds", () => {
   const dynamic = teamConfig({ questionsPerStep: 2, dynamicSampling: { rounds: 1 } });
   const own = planned(dynamic, 1, after(planned(dynamic, 0, after(undefined))));
   const groups = [groupOf(0, { finalized: finalizedWith(0) }), groupOf(1, { finalized: finalizedWith(0.5) })];

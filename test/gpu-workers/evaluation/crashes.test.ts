@@ -98,7 +98,7 @@ test.each([
   ["an unknown error", new RangeError("engine bug")],
   ["a fault of a tool that no retry fixes", new MgrpoError("not-found", "replay: no stored response of 'search'")],
 ])(
-  "a rollout that makes its worker fail with %s is abandoned after one failure beside others and three alone",
+  "a rollout that makes its worker fail with %s is abandoned after one failure alongside others and three alone",
   async (_what, error) => {
     const engine = deadlyEngine(() => Promise.reject(error));
     const { deaths, done, result } = await evaluate(() => ({ engineOf: () => engine }));
@@ -112,7 +112,7 @@ test.each([
 
 const never = () => new Promise<never>(() => {});
 
-/** A sampler whose every call hangs once `hangs` has grown: the rollouts beside the one that hangs stay in flight. */
+/** A sampler whose every call hangs once `hangs` has grown: the rollouts alongside the one that hangs stay in flight. */
 function hangingWithPoison(sampler: Sampler, hangs: () => number): Sampler {
   const before = hangs();
   return {
@@ -121,7 +121,7 @@ function hangingWithPoison(sampler: Sampler, hangs: () => number): Sampler {
   };
 }
 
-test("a rollout that makes the engine hang is abandoned after one hang beside others and three alone", async () => {
+test("a rollout that makes the engine hang is abandoned after one hang alongside others and three alone", async () => {
   const clock = racingClock();
   onTestFinished(() => clock.restore());
   let hangs = 0;

@@ -151,7 +151,7 @@ function Summary({ summary }: { readonly summary: NonNullable<StepView["summary"
     `${shareOfRollouts(correct)} correct`,
     `${shareOfRollouts(wellFormed)} well-formed`,
     `${rollouts} rollouts${excluded > 0 ? `, ${excluded} lost` : ""}`,
-    `${zeroVariance} of ${groups} groups without variance`,
+    `${zeroVariance} of ${groups} groups with zero variance`,
     `${amount(sampledTokens)} tokens sampled`,
     ...(seconds === null ? [] : [duration(seconds)]),
   ];

@@ -83,7 +83,7 @@ function shareLines(perStep: readonly StepSummary[]): Line[] {
   return [
     { name: "correct", color: 0, points: points(perStep, shareOf("correct")) },
     { name: "well-formed", color: 4, points: points(perStep, shareOf("wellFormed")) },
-    { name: "groups without variance", color: 1, points: points(perStep, zeroVarianceShare) },
+    { name: "zero-variance groups", color: 1, points: points(perStep, zeroVarianceShare) },
   ];
 }
 

@@ -71,7 +71,7 @@ function createAjv(schema: McpTool["schema"]) {
     strict: false,
     validateSchema: false,
     allErrors: true,
-    // Otherwise 19.99 is no multiple of 0.01.
+    // Otherwise 19.99 is not a multiple of 0.01.
     multipleOfPrecision: 9,
     // It would print a warning for each unknown format, and unknown formats are common.
     logger: false,
