@@ -6,7 +6,7 @@ import { tableKeys } from "../contracts/keys.ts";
 import type { OptimizerProbe } from "../contracts/server-optimizer.ts";
 import type { TinkerCalls } from "../contracts/tinker-calls.ts";
 import type { TableChange } from "../ports.ts";
-import { attributeEquals } from "./writes.ts";
+import { equals } from "./writes.ts";
 
 /**
  * Makes a worker the only writer, until another worker claims the record. The previous writer's writes fail from then on, so the item that the
@@ -21,7 +21,7 @@ export function writeCalls(run: string, agent: string, worker: string, calls: Ti
   return {
     key: tableKeys.calls(run, agent),
     set: [[["calls"], calls]],
-    when: [attributeEquals("writer", worker)],
+    when: [equals("writer", worker)],
   };
 }
 
@@ -36,6 +36,6 @@ export function yieldTrainer(run: string, agent: string, worker: string): TableC
     key: tableKeys.agent(run, agent),
     set: [[["trainer"], ""]],
     add: [[["takeovers"], 1]],
-    when: [attributeEquals("trainer", worker)],
+    when: [equals("trainer", worker)],
   };
 }

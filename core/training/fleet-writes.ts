@@ -3,7 +3,7 @@ import { boundReason } from "../contracts/bounds.ts";
 import type { FleetRecord } from "../contracts/fleet-record.ts";
 import { tableKeys } from "../contracts/keys.ts";
 import type { TableChange, TableCondition } from "../ports.ts";
-import { attributeEquals } from "./writes.ts";
+import { equals } from "./writes.ts";
 
 /** Why an instance of this release does not serve the run. */
 export type FleetRefusal = NonNullable<FleetRecord["refusal"]>;
@@ -42,7 +42,7 @@ function replaceCount(known: FleetRecord, from: CapacityCount, to: CapacityCount
       [["progress"], to.progress],
       [["capacityRequests"], to.capacityRequests],
     ],
-    when: [attributeEquals("progress", from.progress), attributeEquals("capacityRequests", from.capacityRequests)],
+    when: [equals("progress", from.progress), equals("capacityRequests", from.capacityRequests)],
   };
 }
 
@@ -62,6 +62,6 @@ export function resetFleet(known: FleetRecord): TableChange {
       [["capacityRequests"], 0],
       [["refusal"], null],
     ],
-    when: [attributeEquals("capacityRequests", known.capacityRequests)],
+    when: [equals("capacityRequests", known.capacityRequests)],
   };
 }

@@ -2,7 +2,7 @@
 import { tableKeys } from "../contracts/keys.ts";
 import type { EvaluationScore, JobRecord } from "../contracts/records.ts";
 import type { TableChange } from "../ports.ts";
-import { attributeEquals } from "./writes.ts";
+import { equals } from "./writes.ts";
 
 /** Leases an evaluation job that is queued, this worker's own, or a dead worker's. `suspects`: see evaluation-suspects.ts. */
 export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["suspects"]): TableChange {
@@ -10,7 +10,7 @@ export function leaseJob(job: JobRecord, worker: string, suspects?: JobRecord["s
     key: tableKeys.job(job.run, job.job),
     set: [[["state"], "leased"], [["owner"], worker], ...setSuspects(suspects)],
     add: [[["fence"], 1]],
-    when: [attributeEquals("state", job.state), attributeEquals("fence", job.fence)],
+    when: [equals("state", job.state), equals("fence", job.fence)],
   };
 }
 
@@ -22,7 +22,7 @@ export function releaseJob({ run, job }: JobRecord, worker: string, suspects?: J
   return {
     key: tableKeys.job(run, job),
     set: [[["state"], "queued"], [["owner"], ""], ...setSuspects(suspects)],
-    when: [attributeEquals("state", "leased"), attributeEquals("owner", worker)],
+    when: [equals("state", "leased"), equals("owner", worker)],
   };
 }
 
@@ -38,7 +38,7 @@ export function finishJob(job: JobRecord, { n, correct, runs, interval }: Evalua
       [["interval"], interval],
     ],
     remove: [["suspects"]],
-    when: [attributeEquals("state", job.state)],
+    when: [equals("state", job.state)],
   };
 }
 
@@ -50,6 +50,6 @@ export function reopenJob(job: JobRecord): TableChange {
       [["state"], "queued"],
       [["owner"], ""],
     ],
-    when: [attributeEquals("state", "done"), attributeEquals("fence", job.fence)],
+    when: [equals("state", "done"), equals("fence", job.fence)],
   };
 }

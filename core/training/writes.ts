@@ -18,7 +18,7 @@ import type {
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 /** The attribute has this value. */
-export const attributeEquals = (attribute: string, value: TableValue): TableCondition => ({
+export const equals = (attribute: string, value: TableValue): TableCondition => ({
   equals: [[attribute], value],
 });
 
@@ -42,7 +42,7 @@ export function claimUnclaimedGroup(address: GroupAddress, rollouts: readonly nu
   return {
     key: groupKey(address),
     set: [[["claims"], Object.fromEntries(rollouts.map((k) => [k, worker]))]],
-    when: [attributeEquals("state", "open"), { absent: ["claims"] }],
+    when: [equals("state", "open"), { absent: ["claims"] }],
   };
 }
 
@@ -60,7 +60,7 @@ export function claimRollouts(
     key: groupKey(address),
     set: rollouts.map((k) => [["claims", String(k)], worker]),
     when: [
-      attributeEquals("state", "open"),
+      equals("state", "open"),
       ...rollouts.flatMap((k): TableCondition[] => {
         const dead = takenOver.get(k);
         const claim = ["claims", String(k)];
@@ -81,7 +81,7 @@ export function releaseClaim(address: GroupAddress, rollout: number, worker: str
 
 /** Counts the crash of a worker that ran only this rollout. A repeat sets what is already there. */
 export function countCrash(address: GroupAddress, rollout: number, worker: string): TableChange {
-  return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [attributeEquals("state", "open")] };
+  return { key: groupKey(address), set: [[["crashes", worker], rollout]], when: [equals("state", "open")] };
 }
 
 /** Records the scores of rollouts, once, at most a part of `splitIntoWrites`. From then on their claims mean nothing. */
@@ -90,7 +90,7 @@ export function recordScores(address: GroupAddress, scores: ReadonlyMap<number, 
   return {
     key: groupKey(address),
     set: [...scores].map(([k, score]) => [["rollouts", String(k)], boundedScore(score)]),
-    when: [attributeEquals("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
+    when: [equals("state", "open"), ...rollouts.map((k): TableCondition => ({ absent: ["rollouts", k] }))],
   };
 }
 
@@ -111,7 +111,7 @@ export function finalizeGroupRecord(
       [["expiresAt"], expiresAt],
       [["state"], "finalized"],
     ],
-    when: [attributeEquals("state", "open")],
+    when: [equals("state", "open")],
   };
 }
 
@@ -124,7 +124,7 @@ export function replaceGroups(before: StepRecord, after: StepRecord): TableChang
       [["round"], after.round],
       [["curriculum"], after.curriculum],
     ],
-    when: [attributeEquals("state", "open"), attributeEquals("round", before.round)],
+    when: [equals("state", "open"), equals("round", before.round)],
   };
 }
 
@@ -133,7 +133,7 @@ export function moveStep(step: StepRecord, to: "ready" | "closed"): TableChange 
   return {
     key: tableKeys.step(step.run, step.step),
     set: [[["state"], to], ...(to === "ready" ? [[["sampledTokens"], step.sampledTokens] as const] : [])],
-    when: [attributeEquals("state", to === "ready" ? "open" : "ready"), attributeEquals("round", step.round)],
+    when: [equals("state", to === "ready" ? "open" : "ready"), equals("round", step.round)],
   };
 }
 
@@ -142,7 +142,7 @@ export function advanceRun(run: RunRecord): TableChange {
   return {
     key: tableKeys.run(run.run),
     set: [[["step"], run.step + 1]],
-    when: [attributeEquals("status", "running"), attributeEquals("step", run.step)],
+    when: [equals("status", "running"), equals("step", run.step)],
   };
 }
 
@@ -160,7 +160,7 @@ export function haltForLosses(run: string, step: number, reason: string): TableC
 /** running -> halted, since the budget is spent. Fails if a limit was raised after `run` was read. */
 export function haltForBudget(run: RunRecord, reason: string): TableChange {
   const { when, ...change } = endRun(run.run, { code: "budget", reason });
-  return { ...change, when: [...when, ...limitNames(run).map((name) => attributeEquals(name, run[name]))] };
+  return { ...change, when: [...when, ...limitNames(run).map((name) => equals(name, run[name]))] };
 }
 
 /** The names of the limits that the run has. */
@@ -185,7 +185,7 @@ function changeStatus(run: string, from: Status, to: Status, reason = ""): Table
       [["status"], to],
       [["reason"], reason],
     ],
-    when: [attributeEquals("status", from)],
+    when: [equals("status", from)],
   };
 }
 
@@ -202,7 +202,7 @@ export function raiseBudget(run: RunRecord, limits: Pick<RunRecord, "maxHours" |
     key: tableKeys.run(run.run),
     set: [[["status"], status], [["reason"], ""], ...known.map((name) => [[name], limits[name]] as const)],
     remove: [["haltCode"]],
-    when: [attributeEquals("status", run.status), ...known.map((name) => attributeEquals(name, run[name]))],
+    when: [equals("status", run.status), ...known.map((name) => equals(name, run[name]))],
   };
 }
 
@@ -214,7 +214,7 @@ export function advanceAgent(agent: AgentRecord): TableChange {
       [["version"], agent.version + 1],
       [["takeovers"], 0],
     ],
-    when: [attributeEquals("version", agent.version)],
+    when: [equals("version", agent.version)],
   };
 }
 
@@ -227,7 +227,7 @@ export function claimTrainer(agent: AgentRecord, worker: string): TableChange {
       [["fence"], 1],
       [["takeovers"], agent.trainer === "" ? 0 : 1],
     ],
-    when: [attributeEquals("trainer", agent.trainer), attributeEquals("fence", agent.fence)],
+    when: [equals("trainer", agent.trainer), equals("fence", agent.fence)],
   };
 }
 
@@ -236,13 +236,13 @@ export function resetTakeovers(agent: AgentRecord): TableChange {
   return {
     key: tableKeys.agent(agent.run, agent.agent),
     set: [[["takeovers"], 0]],
-    when: [attributeEquals("takeovers", agent.takeovers)],
+    when: [equals("takeovers", agent.takeovers)],
   };
 }
 
 /** Releases the trainer's claim when it stops cleanly, so that its successor does not count as a takeover. */
 export function releaseTrainer(run: string, agent: string, worker: string): TableChange {
-  return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [attributeEquals("trainer", worker)] };
+  return { key: tableKeys.agent(run, agent), set: [[["trainer"], ""]], when: [equals("trainer", worker)] };
 }
 
 /** How many of a worker's rollouts are running, and how many wait to run alone. */
@@ -256,7 +256,7 @@ export function heartbeat(run: string, worker: string, state: LiveState, counts?
     key: tableKeys.worker(run, worker),
     add: [[["counter"], 1]],
     ...(counts && { set: Object.entries(counts).map(([name, n]) => [[name], n] as const) }),
-    when: [attributeEquals("state", state)],
+    when: [equals("state", state)],
   };
 }
 
@@ -265,7 +265,7 @@ export function setInFlight(run: string, worker: string, state: LiveState, rollo
   return {
     key: tableKeys.worker(run, worker),
     set: [[["inFlight"], rollouts]],
-    when: [attributeEquals("state", state)],
+    when: [equals("state", state)],
   };
 }
 
@@ -273,7 +273,7 @@ export function drainWorker(run: string, worker: string): TableChange {
   return {
     key: tableKeys.worker(run, worker),
     set: [[["state"], "draining"]],
-    when: [attributeEquals("state", "alive")],
+    when: [equals("state", "alive")],
   };
 }
 
@@ -282,7 +282,7 @@ export function markDead(worker: WorkerRecord): TableChange {
   return {
     key: tableKeys.worker(worker.run, worker.worker),
     set: [[["state"], "dead"], ...(worker.state === "draining" ? [[["inFlight"], []] as const] : [])],
-    when: [attributeEquals("state", worker.state), attributeEquals("counter", worker.counter)],
+    when: [equals("state", worker.state), equals("counter", worker.counter)],
   };
 }
 
@@ -294,7 +294,7 @@ export function recordSeenCounter(worker: WorkerRecord, storeTime: number): Tabl
       [["seenCounter"], worker.counter],
       [["seenAt"], storeTime],
     ],
-    when: [attributeEquals("seenCounter", worker.seenCounter)],
+    when: [equals("seenCounter", worker.seenCounter)],
   };
 }
 
@@ -303,6 +303,6 @@ export function suspectDeath(worker: WorkerRecord, storeTime: number): TableChan
   return {
     key: tableKeys.worker(worker.run, worker.worker),
     set: [[["suspectedAt"], storeTime]],
-    when: [attributeEquals("counter", worker.counter), attributeEquals("seenAt", worker.seenAt)],
+    when: [equals("counter", worker.counter), equals("seenAt", worker.seenAt)],
   };
 }

@@ -111,7 +111,7 @@ function countCanceled(attempt: Attempt): () => number {
 }
 
 /** Time for a closed connection to be noticed at its other end. */
-export const untilDisconnectNoticed = () => new Promise((resolve) => setTimeout(resolve, 100));
+export const disconnectNoticed = () => new Promise((resolve) => setTimeout(resolve, 100));
 
 /** An agent whose sampler records each sample in `samples`. Its weights follow from its name and version. */
 export function scriptedAgent(
