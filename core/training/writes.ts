@@ -18,9 +18,7 @@ import type {
 import type { TableChange, TableCondition, TableValue } from "../ports.ts";
 
 /** The attribute has this value. */
-export const equals = (attribute: string, value: TableValue): TableCondition => ({
-  equals: [[attribute], value],
-});
+export const equals = (attribute: string, value: TableValue): TableCondition => ({ equals: [[attribute], value] });
 
 type GroupAddress = Pick<GroupRecord, "run" | "step" | "group">;
 const groupKey = ({ run, step, group }: GroupAddress) => tableKeys.group(run, step, group);
@@ -262,19 +260,11 @@ export function heartbeat(run: string, worker: string, state: LiveState, counts?
 
 /** Names the rollouts that a crash of the worker would be blamed on. Leaves the counter as it is, since budgets count heartbeats as time. */
 export function setInFlight(run: string, worker: string, state: LiveState, rollouts: readonly string[]): TableChange {
-  return {
-    key: tableKeys.worker(run, worker),
-    set: [[["inFlight"], rollouts]],
-    when: [equals("state", state)],
-  };
+  return { key: tableKeys.worker(run, worker), set: [[["inFlight"], rollouts]], when: [equals("state", state)] };
 }
 
 export function drainWorker(run: string, worker: string): TableChange {
-  return {
-    key: tableKeys.worker(run, worker),
-    set: [[["state"], "draining"]],
-    when: [equals("state", "alive")],
-  };
+  return { key: tableKeys.worker(run, worker), set: [[["state"], "draining"]], when: [equals("state", "alive")] };
 }
 
 /** Final: the process can only come back under a new worker id. What a draining worker had in flight did not crash it. */
