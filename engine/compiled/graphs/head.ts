@@ -58,7 +58,7 @@ export function logitsOf(hidden: tf.Tensor2D, head: tf.Tensor2D): tf.Tensor2D {
  * Rows of x [N, D] -> [R, D]. `inverseRows` [N * m] is the inverse: for each row of x, its indices among the R, at most m, padded with R.
  * With it, the gradient is a gather and a sum over m instead of a scatter-add.
  */
-export function gatherRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
+export function gatherTensorRows(x: tf.Tensor2D, rows: tf.Tensor1D, inverseRows: tf.Tensor1D): tf.Tensor2D {
   const operation = tf.customGrad<tf.Tensor>((...inputs) => {
     const [from] = inputs as [tf.Tensor2D];
     return {

@@ -12,7 +12,7 @@ import type { PolicyShape } from "../policy-shape.ts";
 import { type Lengths, symbolic } from "../trace/dimensions.ts";
 import { type TracedGraph, type TraceScope, traceGraph } from "../trace/trace.ts";
 import { outputGradient } from "./gradient.ts";
-import { gatherRows, type HeadPass, headLogProbs } from "./head.ts";
+import { gatherTensorRows, type HeadPass, headLogProbs } from "./head.ts";
 import { declareLoss, type LossHead, type LossKind } from "./loss-head.ts";
 import { declareWeights } from "./weights.ts";
 
@@ -124,6 +124,6 @@ function headInputs(
 ): Parameters<LossHead> {
   const hidden = transformer(config, weights, embedded, inputs, causalAttention(config, inputs.mask, ATTENTION_BLOCKS));
   const head = weightNamed(weights, headName(config)) as tf.Tensor2D;
-  const gathered = gatherRows(hidden, inputs.rows, inputs.inverseRows);
+  const gathered = gatherTensorRows(hidden, inputs.rows, inputs.inverseRows);
   return [gathered, head, inputs.targets, inputs.inverseTemperature];
 }

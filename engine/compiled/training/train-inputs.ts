@@ -16,14 +16,14 @@ import {
 } from "../../model/predictions.ts";
 import { fillTreeMask, type Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
-import { gatherRows } from "./arrays.ts";
+import { gatherTensorRows } from "./arrays.ts";
 import { hiddenIndexOf, type MicroBatch, rowCount } from "./batch-plan.ts";
 
 export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
   predictions(micro.members, sequences, hiddenIndexOf(micro), wanted);
 
 /**
- * Inputs of `gatherRows` (graphs/head.ts): for each of R predictions, its row of the `count` = B * T. `inverseRows` lists for each row the predictions
+ * Inputs of `gatherTensorRows` (graphs/head.ts): for each of R predictions, its row of the `count` = B * T. `inverseRows` lists for each row the predictions
  * made from it, except those that no token reads, padded with R to `gathers`, the most that one row has.
  */
 export function gatherFeeds({ row, targets, offsets }: Predictions, count: number): { feeds: Feeds; gathers: number } {
@@ -64,7 +64,7 @@ export function forwardFeeds(
     const all = new Float32Array(rows * tokens * rotary.half);
     for (let b = 0; b < rows; b++) {
       const tree = trees?.[b];
-      all.set(tree ? gatherRows(table, tree.positions, rotary.half) : sequenceAngles, b * tokens * rotary.half);
+      all.set(tree ? gatherTensorRows(table, tree.positions, rotary.half) : sequenceAngles, b * tokens * rotary.half);
     }
     return tensor(all, [rows, tokens, rotary.half]);
   };
