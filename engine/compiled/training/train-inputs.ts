@@ -16,7 +16,7 @@ import {
 } from "../../model/predictions.ts";
 import { fillTreeMask, type Sequences } from "../../model/prefix-tree.ts";
 import { type Feeds, tensor } from "../graph-session.ts";
-import { gatherTensorRows } from "./arrays.ts";
+import { gatherRows } from "./arrays.ts";
 import { hiddenIndexOf, type MicroBatch, rowCount } from "./batch-plan.ts";
 
 export const wantedPredictions = (micro: MicroBatch, sequences: Sequences, wanted: WantedPredictions): Predictions =>
@@ -64,7 +64,7 @@ export function forwardFeeds(
     const all = new Float32Array(rows * tokens * rotary.half);
     for (let b = 0; b < rows; b++) {
       const tree = trees?.[b];
-      all.set(tree ? gatherTensorRows(table, tree.positions, rotary.half) : sequenceAngles, b * tokens * rotary.half);
+      all.set(tree ? gatherRows(table, tree.positions, rotary.half) : sequenceAngles, b * tokens * rotary.half);
     }
     return tensor(all, [rows, tokens, rotary.half]);
   };
