@@ -155,11 +155,13 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
   }
   if (status === 403 && name === NAMELESS)
     return new MgrpoError("store-unreachable", `${store} forbids it and gives no reason (${detail})`, { cause });
-  if (status >= 400 && status < 500 && status !== 429)
+  // The response to a request that S3 refuses can break off, too.
+  const hasNoAnswer = NETWORK.test(error.code ?? "") || NETWORK.test(name);
+  if (status >= 400 && status < 500 && status !== 429 && !hasNoAnswer)
     return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });
   return new MgrpoError(
     "store-unreachable",
     `${operation}: no usable answer from the store at ${endpoint} (${detail}); check that it is running, and check AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_S3`,
-    { cause, retryable: NETWORK.test(error.code ?? "") || NETWORK.test(name) || status === 429 || status >= 500 },
+    { cause, retryable: hasNoAnswer || status === 429 || status >= 500 },
   );
 }

@@ -39,6 +39,14 @@ test("a store that resets every connection is unreachable after four attempts", 
   expect(sent()).toBe(4);
 });
 
+test("a response that breaks off within the body of a 404 is not an answer: a retry can help", async () => {
+  const { objects } = await openWith({ connections: 2, idleSeconds: 30 }, (_, response) => {
+    response.writeHead(404, { "content-type": "application/xml", "content-length": 100 });
+    response.write("<Error><Code>NoSu", () => response.socket?.destroy());
+  });
+  await expect(objects.get("k")).rejects.toMatchObject({ code: "store-unreachable", retryable: true });
+});
+
 test("an internal error on one key of a deletion is retryable", async () => {
   const failure = "<Error><Key>k</Key><Code>InternalError</Code><Message>Please try again.</Message></Error>";
   const { objects } = await openWith({ connections: 2, idleSeconds: 30 }, (request, response) => {
