@@ -123,7 +123,7 @@ const TRAINING_ONLY_SETTINGS = [
 ];
 
 /** The settings of an agent that only training reads. */
-const TRAINING_ONLY_AGENT_SETTINGS = ["optimizer", "temperature", "share"];
+const TRAINING_ONLY_AGENT_SETTINGS = ["optimizer", "temperature", "share", "workers"];
 
 /** The path that a setting changes, itself or within its JSON, and that only training reads. Undefined: there is none. */
 function trainingOnlyPath(setting: string): string | undefined {

@@ -15,6 +15,7 @@ import {
   endpointSettings,
   parseEndpointTeam,
 } from "../endpoint-team.ts";
+import { refuseSettingsOfTraining } from "../evaluation-config.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import {
   agentsWithCheckpoint,
@@ -49,6 +50,7 @@ export interface AskedTeam {
 
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   refuseTemperatures(set);
+  refuseUnread(set);
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));
@@ -72,6 +74,19 @@ function refuseTemperatures(set: readonly string[]): void {
   if (path === undefined) return;
   const message = `--set ${path}=${chosen(path)} changes only training: ask samples every agent at the temperature that --temperature gives`;
   throw new MgrpoError("config-invalid", message);
+}
+
+/** Refuses the settings of training and evaluations, and a budget: nothing here would enforce it. */
+function refuseUnread(set: readonly string[]): void {
+  refuseSettingsOfTraining(set);
+  for (const setting of set) {
+    const chosen = chosenBy([setting]);
+    const why =
+      chosen("budget") !== undefined
+        ? "limits runs and evaluations: for one question, limit the tools' requests (tools.budget) and each agent's limits"
+        : chosen("evaluation") !== undefined && "changes only evaluations: leave it out";
+    if (why) throw new MgrpoError("config-invalid", `--set ${setting} ${why}`);
+  }
 }
 
 interface FoundTeam {

@@ -121,6 +121,16 @@ test.each(["temperature", "agents.main.temperature"])(
   },
 );
 
+test.each([
+  ["budget.usd=0.5", "limits runs and evaluations: for one question, limit the tools' requests (tools.budget)"],
+  ['budget={"hours":1}', "limits runs and evaluations"],
+  ["evaluation.workers=2", "changes only evaluations: leave it out"],
+  ["steps=3", "changes only training: leave it out"],
+  ["agents.main.workers=2", "changes only training: leave it out"],
+])("--set %s, which asking would ignore, is refused", async (setting, why) => {
+  await expect(printedJson("ask", "Where?", "--set", setting)).rejects.toThrow(`--set ${setting} ${why}`);
+});
+
 test("the error for a team that is neither a run nor a recipe has the known names of both, to suggest one", async () => {
   const message = /^--team atlas-mgrpo-sed1: there is no such run here, and recipe 'atlas-mgrpo-sed1' does not exist: /;
   await expect(printedJson("ask", "Where?", "--team", "atlas-mgrpo-sed1")).rejects.toMatchObject({
