@@ -8,7 +8,7 @@ import { evaluateLocally, type FinishedJob, resultOf } from "./local/evaluate-te
 import { describeLosses } from "./local/lost-answers.ts";
 import { preflightEvaluation } from "./local/preflight.ts";
 import { watchForStop } from "./local/stop.ts";
-import { readQuestions } from "./questions.ts";
+import { readQuestions, refuseSkippedSuites } from "./questions.ts";
 import { type BudgetOptions, raisedBudgetOf } from "./resume.ts";
 import type { SuiteOptions } from "./suite/choose.ts";
 import { accuracy, correctOf } from "./terminal/columns.ts";
@@ -60,8 +60,9 @@ async function evaluateNamed(target: string, name: string, options: AllOptions):
 async function evaluate(target: string, options: AllOptions): Promise<void> {
   refuseSuiteOptions(options);
   const { config, recipe, notes } = await planEvaluation(target, options);
-  const bases = await preflightEvaluation(config);
   const questions = await readQuestions(recipe, config);
+  refuseSkippedSuites(config, questions);
+  const bases = await preflightEvaluation(config);
   for (const note of notes) console.error(note);
   const stop = watchForStop();
   const isComplete = await evaluateLocally(config, bases, questions, stop, report).finally(() => stop.dispose());

@@ -90,10 +90,7 @@ function checkTrainedQuestions(
 /** How training data may word a benchmark's question: as its authors do, or as a loader does, which adds to the prompt. Facts do not matter. */
 const wordingsOf = (question: Question): string[] => [question.prompt.trim(), originalWording(question).trim()];
 
-/**
- * Refuses a run with a suite that skips all of its questions. Without `skip`, a suite may have no questions: a recipe need
- * not have held-out ones.
- */
-function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {
+/** Refuses suites that skip all of their questions. Without `skip`, a suite may have no questions: a recipe need not have held-out ones. */
+export function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {
   for (const suite of evaluation.suites) if (suite.skip) refuseEmpty(suite, availableQuestions(suite, set).length);
 }

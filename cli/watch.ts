@@ -34,7 +34,7 @@ import { describeLosses } from "./local/lost-answers.ts";
 import { readText } from "./local/run-folder.ts";
 import { type Stop, stopWithin, watchForStop } from "./local/stop.ts";
 import { writeAtomically } from "./local/written-files.ts";
-import { readQuestions } from "./questions.ts";
+import { readQuestions, refuseSkippedSuites } from "./questions.ts";
 import { accuracy, correctOf, counted, duration } from "./terminal/columns.ts";
 import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
@@ -68,6 +68,7 @@ export async function watch(location: string, { team: file, every, results }: Ev
   const team = parseJson(WatchedTeam, readText(file), `--team ${file}`, "config-invalid");
   const config = await teamConfig(team);
   const questions = await readQuestions(await openRecipe(team.recipe), config);
+  refuseSkippedSuites(config, questions);
   const source = location.startsWith("s3://") ? openS3Source(location) : openFolderSource(location);
   makeWritable(results, "name another folder with --results");
   const stop = watchForStop();

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { evaluateOrWatch } from "../../cli/eval.ts";
 import { planEvaluation } from "../../cli/evaluation-config.ts";
 import { projectOfFile, RELAY } from "./command-line.ts";
 
@@ -82,6 +83,15 @@ test.each([
   await expect(planEvaluation(join(folder, "models"), { recipe: RELAY, set: [setting] })).rejects.toThrow(
     `--set ${setting}: ${path} changes only training: leave it out`,
   );
+});
+
+test("a suite that skips all of its questions is refused, also among the suites of a team and in a watch", async () => {
+  const set = ['evaluation.suites=[{"name":"all"},{"name":"rest","skip":1000}]'];
+  const refused = /^suite 'rest' asks nothing: it skips 1000, and its set has \d+ questions?: lower skip$/;
+  await expect(evaluateOrWatch(join(folder, "models"), { recipe: RELAY, set })).rejects.toThrow(refused);
+  const team = join(folder, "skipping.json");
+  writeFileSync(team, JSON.stringify({ recipe: RELAY, agent: "main", models: { searcher: "models/searcher" }, set }));
+  await expect(evaluateOrWatch(undefined, { watch: folder, team, set: [] })).rejects.toThrow(refused);
 });
 
 test("an agent has its checkpoint as model, unless --set names another one", async () => {
