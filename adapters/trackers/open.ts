@@ -10,6 +10,8 @@ import { type OtlpOptions, openOtlp } from "./otlp.ts";
 import { openTensorBoard } from "./tensorboard.ts";
 
 /**
+ * A tracker that the config names twice is opened once: it would get every metric twice.
+ *
  * @param folder the run's folder.
  * @param startedAt tells apart runs with the same name.
  * @param rollouts reads the rollouts of a closed step, for trackers that take traces.
@@ -24,7 +26,7 @@ export function openTrackers(
   report: OtlpOptions["report"],
 ): Tracker[] {
   const named = { run: config.run, identity: `${config.run}@${startedAt}` };
-  return config.track.map((name) => {
+  return [...new Set(config.track)].map((name) => {
     if (name === "tensorboard") return openTensorBoard(join(folder, "tensorboard"));
     if (name === "otlp") return openOtlp({ ...otlpReceiver(environment), ...named, rollouts, report });
     const experiment = environment["MLFLOW_EXPERIMENT_NAME"] || "mgrpo";

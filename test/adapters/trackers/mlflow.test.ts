@@ -242,6 +242,12 @@ const trackersOf = (config: RunConfig, environment: Readonly<Record<string, stri
     () => {},
   );
 
+test("a tracker that is named twice is opened once", () => {
+  const config = RunConfig.parse({ ...relayConfig(), track: ["tensorboard", "mlflow", "tensorboard"] });
+  const names = trackersOf(config, { MLFLOW_TRACKING_URI: url }).map(({ name }) => name);
+  expect(names).toEqual(["tensorboard", "mlflow"]);
+});
+
 test("a password without a user is also taken from the address; an empty experiment name means 'mgrpo'", async () => {
   const config = RunConfig.parse({ ...relayConfig(), track: ["mlflow"] });
   const environment = { MLFLOW_TRACKING_URI: url.replace("//", "//:word@"), MLFLOW_EXPERIMENT_NAME: "" };
