@@ -134,6 +134,12 @@ function trainingOnlyPath(setting: string): string | undefined {
   return [...TRAINING_ONLY_SETTINGS, ...ofAgents].find((path) => chosen(path) !== undefined);
 }
 
+/** The path that a setting changes, itself or within its JSON, and that only training and evaluations read. Undefined: there is none. */
+export function pathOfRuns(setting: string): string | undefined {
+  const chosen = chosenBy([setting]);
+  return pathOfTraining(setting) ?? ["budget", "evaluation"].find((path) => chosen(path) !== undefined);
+}
+
 /** `option`: where the settings are given. */
 export function refuseTrainingOnlySettings(set: readonly string[], option = "--set"): void {
   for (const setting of set) {

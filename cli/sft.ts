@@ -30,6 +30,7 @@ import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
 import { PROGRESS_FILE } from "../sft/state.ts";
 import { type AgentTraining, type OpenedState, openState, trainAgent } from "../sft/train-agent.ts";
+import { pathOfRuns } from "./evaluation-config.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
 import { refuseUntrainable } from "./local/model-needs.ts";
@@ -129,15 +130,13 @@ function recordStart({ agent, stateFolder }: AgentTraining, { agents }: RunConfi
 }
 
 function checkOptions({ fromRun, minReward, heldOut, set }: SftOptions): void {
-  // A setting can name the optimizer by its path, or within the JSON of one agent or of all agents.
-  const ignored = set.find((setting) =>
-    /^agents\.[^.=]+\.optimizer[.=]|^agents(\.[^.=]+)?=.*"optimizer"\s*:/s.test(setting),
-  );
-  if (ignored !== undefined) {
-    throw new MgrpoError(
-      "config-invalid",
-      `--set ${ignored} changes M-GRPO's optimizer, but sft uses its own: leave it out, and set sft's learning rate with --learning-rate`,
-    );
+  for (const setting of set) {
+    const path = pathOfRuns(setting);
+    if (path === undefined) continue;
+    const why = path.endsWith(".optimizer")
+      ? "changes M-GRPO's optimizer, but sft uses its own: leave it out, and set sft's learning rate with --learning-rate"
+      : "changes only M-GRPO: leave it out; --epochs or --tokens says how long sft trains";
+    throw new MgrpoError("config-invalid", `--set ${setting} ${why}`);
   }
   if (minReward !== undefined && fromRun === undefined) {
     throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");

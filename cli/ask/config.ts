@@ -15,7 +15,7 @@ import {
   endpointSettings,
   parseEndpointTeam,
 } from "../endpoint-team.ts";
-import { refuseSettingsOfTraining } from "../evaluation-config.ts";
+import { pathOfRuns } from "../evaluation-config.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import {
   agentsWithCheckpoint,
@@ -76,16 +76,14 @@ function refuseTemperatures(set: readonly string[]): void {
   throw new MgrpoError("config-invalid", message);
 }
 
-/** Refuses the settings of training and evaluations, and a budget: nothing here would enforce it. */
+/** Refuses the settings of runs and evaluations, such as a budget, which nothing here would enforce. */
 function refuseUnread(set: readonly string[]): void {
-  refuseSettingsOfTraining(set);
   for (const setting of set) {
-    const chosen = chosenBy([setting]);
-    const why =
-      chosen("budget") !== undefined
-        ? "limits runs and evaluations: for one question, limit the tools' requests (tools.budget) and each agent's limits"
-        : chosen("evaluation") !== undefined && "changes only evaluations: leave it out";
-    if (why) throw new MgrpoError("config-invalid", `--set ${setting} ${why}`);
+    const path = pathOfRuns(setting);
+    if (path === undefined) continue;
+    const remedy =
+      path === "budget" ? "tools.budget and each agent's limits bound what a question costs" : "leave it out";
+    throw new MgrpoError("config-invalid", `--set ${setting}: ask does not read ${path}: ${remedy}`);
   }
 }
 

@@ -122,13 +122,15 @@ test.each(["temperature", "agents.main.temperature"])(
 );
 
 test.each([
-  ["budget.usd=0.5", "limits runs and evaluations: for one question, limit the tools' requests (tools.budget)"],
-  ['budget={"hours":1}', "limits runs and evaluations"],
-  ["evaluation.workers=2", "changes only evaluations: leave it out"],
-  ["steps=3", "changes only training: leave it out"],
-  ["agents.main.workers=2", "changes only training: leave it out"],
+  ["budget.usd=0.5", "budget: tools.budget and each agent's limits bound what a question costs"],
+  ['budget={"hours":1}', "budget: tools.budget"],
+  ["evaluation.workers=2", "evaluation: leave it out"],
+  ["steps=3", "steps: leave it out"],
+  ["agents.main.workers=2", "agents.main.workers: leave it out"],
 ])("--set %s, which asking would ignore, is refused", async (setting, why) => {
-  await expect(printedJson("ask", "Where?", "--set", setting)).rejects.toThrow(`--set ${setting} ${why}`);
+  await expect(printedJson("ask", "Where?", "--set", setting)).rejects.toThrow(
+    `--set ${setting}: ask does not read ${why}`,
+  );
 });
 
 test("the error for a team that is neither a run nor a recipe has the known names of both, to suggest one", async () => {

@@ -134,6 +134,16 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
     ["sft", RELAY, "--to", "warm", "--set", 'agents.main={"optimizer":{"learningRate":1e-4}}'],
     /changes M-GRPO's optimizer/,
   ],
+  [
+    "supervised training with a number of M-GRPO's steps",
+    ["sft", RELAY, "--to", "warm", "--set", "steps=5"],
+    /--set steps=5 changes only M-GRPO: leave it out; --epochs or --tokens says how long sft trains/,
+  ],
+  [
+    "supervised training with a budget",
+    ["sft", RELAY, "--to", "warm", "--set", "budget.hours=2"],
+    /--set budget\.hours=2 changes only M-GRPO: leave it out/,
+  ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [
     "a question to a model that is not there",
