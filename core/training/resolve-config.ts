@@ -3,6 +3,7 @@
  * `--set path=value` in the order given. Nothing is guessed: an unknown key is refused, and a value that is not JSON is a string.
  */
 import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
+import { LanguageModelSpec } from "../contracts/language-model.ts";
 import { parse } from "../contracts/parse.ts";
 import { ownsPolicy, withoutInherited } from "../contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../errors.ts";
@@ -211,7 +212,7 @@ function assign(config: ConfigNode, setting: string): void {
       parent[key] = readValue(setting.slice(pathLength + 1));
       return;
     }
-    const child = parent[key] ?? {};
+    const child = longForm(key, parent[key]) ?? {};
     if (!isConfigNode(child))
       throw new MgrpoError("config-invalid", `--set ${setting}: '${key}' is a value and has no '${next}'`);
     // A copy: a recipe may give the same object to several agents, and the setting is for one.
@@ -219,6 +220,12 @@ function assign(config: ConfigNode, setting: string): void {
     parent[key] = own;
     parent = own;
   }
+}
+
+/** The object that a setting's short form stands for, so that its parts can be set. Any other value is returned as it is. */
+function longForm(key: string, value: unknown): unknown {
+  if (key === "optimizer" && value === "server") return { kind: "server" };
+  return key === "model" && typeof value === "string" ? (LanguageModelSpec.safeParse(value).data ?? value) : value;
 }
 
 /** Refuses a key that names no setting: `__proto__`, and in a list anything but the index of an entry or of the next one. */
