@@ -10,6 +10,7 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
+import { pathOfRuns } from "../evaluation-config.ts";
 import { readModel } from "../local/base-models.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
@@ -33,6 +34,7 @@ const TURN_DIVISOR = 4;
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
+  refuseUnread(set);
   const run = findTrainedRun(target);
   const [team, checkpoints] = run
     ? [readConfig(run), run.checkpoints]
@@ -55,6 +57,15 @@ export async function planServing(target: string, set: readonly string[]): Promi
     config,
     notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls that API directly`),
   };
+}
+
+/** Refuses the settings of runs and evaluations, except temperatures: requests that set none are sampled at those. */
+function refuseUnread(set: readonly string[]): void {
+  for (const setting of set) {
+    const path = pathOfRuns(setting);
+    if (path === undefined || path.endsWith("temperature")) continue;
+    throw new MgrpoError("config-invalid", `--set ${setting}: serve does not read ${path}: leave it out`);
+  }
 }
 
 /** Of all engines, only a Tinker server does not sample at every temperature. */
