@@ -4,6 +4,7 @@
  */
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { AgentConfig } from "../../core/contracts/agent-config.ts";
+import { RunConfig } from "../../core/contracts/config.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFiles } from "../../core/ports.ts";
@@ -39,7 +40,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
     const message = `--set ${setting}: here it is a setting of the model's agent: leave out '${prefix}': --set ${rest}`;
     throw new MgrpoError("config-invalid", message);
   }
-  const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
+  const agent = agentWith(model, settings);
   const isGguf = model.endsWith(".gguf");
   const { files, stored, suffix } = isGguf ? await readGgufModel(model) : await readFiles(model);
   checkContext(files, agent.limits.contextTokens);
@@ -50,7 +51,7 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
   const trained = lora ? `an adapter of rank ${lora.rank}` : "all weights";
   const config = readModelConfig(files);
   const millions = Number((parameterLayout(config).length / 1e6).toPrecision(3));
-  const found = `${modelFamily(files)}, ${millions} million parameters${suffix}; trained: ${trained}`;
+  const found = `${modelFamily(files)}, ${millions} million parameters${suffix}; ${agent.trained ? `trained: ${trained}` : "frozen"}`;
   const folder = quotedPath(model.replace(/\.gguf$/, ""));
   const advice = isGguf && { advice: `to train it: ${MGRPO} import ${quotedPath(model)} --to ${folder}` };
   return [
@@ -59,6 +60,17 @@ export async function checkModel(model: string, settings: readonly string[]): Pr
     ...templateChecks(agent, files),
     ...memoryChecks(agent, files, stored),
   ];
+}
+
+/** Refuses what a run with this agent refuses, and a policy whose memory is not known. */
+function agentWith(model: string, settings: readonly string[]): AgentConfig {
+  const agent = parse(AgentConfig, withSettings({ model }, settings), "--set", "config-invalid");
+  if (agent.policy !== "compiled") {
+    const message = `--set policy=${agent.policy}: only the memory of policy 'compiled' is known: leave it out`;
+    throw new MgrpoError("config-invalid", message);
+  }
+  parse(RunConfig, { run: "doctor", recipe: "any", steps: 1, agents: { main: agent } }, "--set", "config-invalid");
+  return agent;
 }
 
 interface ReadModel {

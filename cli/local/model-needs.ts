@@ -51,10 +51,11 @@ const ADVICE: Readonly<Record<keyof MemoryPlan, string>> = {
 const adviceOn = (part: keyof MemoryPlan, lora: LoraConfig | null): string =>
   ADVICE[lora && (part === "optimizer" || part === "saving") ? "adapter" : part];
 
-/** Part by part, then the sum. */
+/** Part by part, then the sum: of sampling alone if the agent is frozen. */
 export function memoryChecks(agent: AgentConfig, files: CheckpointFiles, stored: StoredWeights): Check[] {
   const { mapped } = stored;
-  const { plan, lora } = needsOf(agent, files, {}, stored);
+  const { plan: training, sampling, lora } = needsOf(agent, files, {}, stored);
+  const plan = agent.trained ? training : sampling;
   const parts = Object.entries(plan).filter(([, bytes]) => bytes > 0);
   return [
     ...parts.map(([name, bytes]): Check => {

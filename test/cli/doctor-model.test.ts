@@ -48,3 +48,23 @@ test("doctor refuses LoRA settings other than those of the adapter in the folder
     /^agents\.<name>\.lora: .*four is an adapter with {"rank":3,.*: write the same$/,
   );
 });
+
+test("doctor predicts the memory of sampling alone for a frozen agent, and refuses settings that a run refuses or whose memory it does not know", async () => {
+  const folder = write("frozen", new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]));
+  const partsWith = async (...settings: string[]) => {
+    const checks = await checkModel(folder, ["limits.contextTokens=16", ...settings]);
+    return [checks[0]?.found, checks.map(({ name }) => name).filter((name) => name.startsWith("  "))];
+  };
+  expect(await partsWith("trained=false")).toEqual([
+    expect.stringMatching(/; frozen$/),
+    ["  program", "  weights", "  cache"],
+  ]);
+  expect(await partsWith()).toEqual([
+    expect.stringMatching(/; trained: all weights$/),
+    expect.arrayContaining(["  optimizer", "  activations", "  saving"]),
+  ]);
+  await expect(checkModel(folder, ["policy=eager"])).rejects.toThrow(
+    "--set policy=eager: only the memory of policy 'compiled' is known: leave it out",
+  );
+  await expect(checkModel(folder, ["engine.precision=bf16"])).rejects.toThrow(/bf16 needs engine\.provider cuda/);
+});
