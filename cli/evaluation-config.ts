@@ -140,6 +140,16 @@ export function pathOfRuns(setting: string): string | undefined {
   return pathOfTraining(setting) ?? ["budget", "evaluation"].find((path) => chosen(path) !== undefined);
 }
 
+/** Refuses settings that only training and evaluations read. `budget`: what limits the cost of the command instead. */
+export function refuseSettingsOfRuns(command: string, set: readonly string[], budget = "leave it out"): void {
+  for (const setting of set) {
+    const path = pathOfRuns(setting);
+    if (path === undefined) continue;
+    const remedy = path === "budget" ? budget : "leave it out";
+    throw new MgrpoError("config-invalid", `--set ${setting}: ${command} does not read ${path}: ${remedy}`);
+  }
+}
+
 /** `option`: where the settings are given. */
 export function refuseTrainingOnlySettings(set: readonly string[], option = "--set"): void {
   for (const setting of set) {

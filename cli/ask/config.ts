@@ -15,7 +15,7 @@ import {
   endpointSettings,
   parseEndpointTeam,
 } from "../endpoint-team.ts";
-import { pathOfRuns } from "../evaluation-config.ts";
+import { refuseSettingsOfRuns } from "../evaluation-config.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import {
   agentsWithCheckpoint,
@@ -50,7 +50,7 @@ export interface AskedTeam {
 
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   refuseTemperatures(set);
-  refuseUnread(set);
+  refuseSettingsOfRuns("ask", set, "tools.budget and each agent's limits bound what a question costs");
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));
@@ -74,17 +74,6 @@ function refuseTemperatures(set: readonly string[]): void {
   if (path === undefined) return;
   const message = `--set ${path}=${chosen(path)} changes only training: ask samples every agent at the temperature that --temperature gives`;
   throw new MgrpoError("config-invalid", message);
-}
-
-/** Refuses the settings of runs and evaluations, such as a budget, which nothing here would enforce. */
-function refuseUnread(set: readonly string[]): void {
-  for (const setting of set) {
-    const path = pathOfRuns(setting);
-    if (path === undefined) continue;
-    const remedy =
-      path === "budget" ? "tools.budget and each agent's limits bound what a question costs" : "leave it out";
-    throw new MgrpoError("config-invalid", `--set ${setting}: ask does not read ${path}: ${remedy}`);
-  }
 }
 
 interface FoundTeam {

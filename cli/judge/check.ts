@@ -15,6 +15,7 @@ import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agr
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openNamedRecipe, openRecipe } from "../../recipes/registry.ts";
+import { refuseSettingsOfRuns } from "../evaluation-config.ts";
 import { readText } from "../local/run-folder.ts";
 import { watchForStop } from "../local/stop.ts";
 import { counted } from "../terminal/columns.ts";
@@ -165,6 +166,7 @@ function reasonOf({ score, votes = [] }: Verdict): string {
 
 /** The judge of the recipe's config with `--judge` and `--set judge.…` applied. */
 async function judgeOf({ recipe: named, judge, set }: JudgeOptions): Promise<JudgeConfig> {
+  refuseSettingsOfRuns("judge check", set, "the number of labels, judge.votes and judge.maxTokens bound what it costs");
   const name = named ?? "atlas";
   const recipe = await (named === undefined ? openRecipe : openNamedRecipe)(name);
   const chosen = withJudge(judge, set);

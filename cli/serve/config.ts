@@ -10,7 +10,7 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
-import { pathOfRuns } from "../evaluation-config.ts";
+import { pathOfRuns, refuseSettingsOfRuns } from "../evaluation-config.ts";
 import { readModel } from "../local/base-models.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
@@ -34,7 +34,9 @@ const TURN_DIVISOR = 4;
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
-  refuseUnread(set);
+  // Requests that set no temperature are sampled at those of training.
+  const others = set.filter((setting) => !pathOfRuns(setting)?.endsWith("temperature"));
+  refuseSettingsOfRuns("serve", others);
   const run = findTrainedRun(target);
   const [team, checkpoints] = run
     ? [readConfig(run), run.checkpoints]
@@ -57,15 +59,6 @@ export async function planServing(target: string, set: readonly string[]): Promi
     config,
     notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls that API directly`),
   };
-}
-
-/** Refuses the settings of runs and evaluations, except temperatures: requests that set none are sampled at those. */
-function refuseUnread(set: readonly string[]): void {
-  for (const setting of set) {
-    const path = pathOfRuns(setting);
-    if (path === undefined || path.endsWith("temperature")) continue;
-    throw new MgrpoError("config-invalid", `--set ${setting}: serve does not read ${path}: leave it out`);
-  }
 }
 
 /** Of all engines, only a Tinker server does not sample at every temperature. */

@@ -47,6 +47,12 @@ test("judge check reports the agreement, and each disagreement with the judge's 
   ]);
 });
 
+test("a budget, which judge check would not keep, is refused before the judge is asked", async () => {
+  await expect(check(JSON.stringify(LABELS[0]), PRICES, "budget.usd=0.01")).rejects.toThrow(
+    "--set budget.usd=0.01: judge check does not read budget: the number of labels, judge.votes and judge.maxTokens bound what it costs",
+  );
+});
+
 test("on expert labels, judge check reports the judge's error against human scores, and each disagreement", async () => {
   // The judge scores a report by its length: 0.5, 0.8, 0.3 and 1.0.
   reply = (content) => {
