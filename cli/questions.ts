@@ -46,10 +46,11 @@ export function refuseEmpty({ name, skip = 0 }: EvaluationSuite, available: numb
 
 /**
  * Checks the questions of a run before the run is stored. Refuses a stage of the curriculum without training questions, a suite that
- * skips all of its questions, and a published benchmark whose questions are trained on.
+ * skips all of its questions, and a published benchmark whose questions are trained on. One line says which levels no stage asks.
  */
 export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {
   refuseEmptyStages(config, set);
+  noteUnaskedLevels(config, set);
   refuseSkippedSuites(config, set);
   const trained = new Set(set.train.flatMap((question) => [contentOf(question), question.prompt.trim()]));
   for (const suite of config.evaluation.suites) {
@@ -60,6 +61,17 @@ export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {
 
 function refuseEmptyStages(config: RunConfig, { train }: QuestionSet): void {
   for (const stage of config.curriculum.keys()) poolOf(config, train, stage);
+}
+
+/** The default curriculum has levels 1 to 9, and a recipe's has those of its own questions: a file of questions may have others. */
+function noteUnaskedLevels({ curriculum }: RunConfig, { train }: QuestionSet): void {
+  const asked = new Set(curriculum.flatMap(({ levels }) => levels));
+  const unasked = train.map(({ level }) => level).filter((level) => !asked.has(level));
+  if (unasked.length === 0) return;
+  const levels = [...new Set(unasked)].sort((a, b) => a - b).join(", ");
+  console.error(
+    `curriculum: ${unasked.length} of ${counted(train.length, "training question")} are never asked: no stage has level ${levels}`,
+  );
 }
 
 /**

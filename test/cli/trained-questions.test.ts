@@ -1,7 +1,7 @@
-/** @file A run that trains on a question of a published benchmark is refused, in whichever form the loader keeps the question. */
+/** @file A run that trains on a question of a published benchmark is refused, in whichever form the loader keeps it; training questions that no stage asks. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { loadGaia } from "../../adapters/benchmarks/gaia.ts";
 import { loadWebWalkerQa } from "../../adapters/benchmarks/webwalkerqa.ts";
 import { loadXbench } from "../../adapters/benchmarks/xbench.ts";
@@ -36,4 +36,22 @@ test.each(BENCHMARKS)("training on the original wording of a question is refused
   expect(check(`${wording}\n`)).toThrow(refused);
   if (own.canary === undefined) expect(check(prompt)).toThrow(refused);
   expect(check(`${wording} And why?`)).not.toThrow();
+});
+
+test("one line says how many training questions have a level that no stage of the curriculum asks", () => {
+  const written = vi.spyOn(console, "error").mockReturnValue();
+  onTestFinished(() => written.mockRestore());
+  const train = [1, 12, 3, 10, 12].map((level, i) => {
+    return { id: `q${i}`, kind: "any", level, prompt: `${i}?`, answer: "!", facts: null };
+  });
+  const stages = [
+    { from: 0, levels: [1, 12] },
+    { from: 0.5, levels: [3, 10] },
+  ];
+  checkRunQuestions(teamConfig({ curriculum: stages }), { train, heldOut: [] });
+  expect(written).not.toHaveBeenCalled();
+  checkRunQuestions(teamConfig({}), { train, heldOut: [] });
+  expect(written.mock.calls).toEqual([
+    ["curriculum: 3 of 5 training questions are never asked: no stage has level 10, 12"],
+  ]);
 });
