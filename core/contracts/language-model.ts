@@ -181,6 +181,7 @@ export function endpointFaults(agent: AgentWithPolicy): ConfigFault[] {
   if (policy === "openai:") {
     return [[["policy"], "no base URL is given: write openai:<base url>, or openai for OpenAI's own server"]];
   }
-  const { error } = LanguageModelSpec.safeParse(endpointOf(agent));
+  // Without the settings in `endpoint`, whose schema has checked them: their faults are not the policy's.
+  const { error } = LanguageModelSpec.safeParse(endpointOf({ policy, model: agent.model }));
   return (error?.issues ?? []).map(({ path, message }) => [[path[0] === "model" ? "model" : "policy"], message]);
 }

@@ -1,5 +1,6 @@
 /** @file Which addresses of models are refused, which are accepted, and which are OpenAI's own; limits in tokens behind an API. */
 import { expect, test } from "vitest";
+import { RunConfig } from "../../../core/contracts/config.ts";
 import { endpointFaults, isOpenAi, LanguageModelSpec } from "../../../core/contracts/language-model.ts";
 
 test.each([
@@ -28,6 +29,13 @@ test("a limit in tokens is refused for an agent behind an API; the fault has the
   expect(endpointFaults(agent)).toEqual([
     [["limits", "responseTokens"], "only its server can count its tokens: set responseCharacters instead"],
   ]);
+});
+
+test("an invalid variable for the key is reported once, and not as a fault of the policy", () => {
+  const endpoint = { keyVariable: "sk-123" };
+  const agents = { main: { policy: "openai", model: "m", trained: false, endpoint } };
+  const { error } = RunConfig.safeParse({ run: "r", recipe: "any", steps: 1, agents });
+  expect(error?.issues.map(({ path }) => path.join("."))).toEqual(["agents.main.endpoint.keyVariable"]);
 });
 
 test.each(["openai", "openai:http://host/v1", "bedrock:eu-central-1"])("%s is accepted as a policy", (policy) => {
