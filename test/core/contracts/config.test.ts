@@ -94,10 +94,10 @@ test("bf16 is refused without the compiled policy or without cuda; following the
       agents: { main: { model: "m", policy, engine: { precision: "bf16", ...engine } } },
     });
   expect(config("eager", {}).error?.issues.map(({ message }) => message)).toEqual([
-    "bf16 needs policy 'compiled', not 'eager': remove it, or switch to that",
+    "bf16 needs policy 'compiled', not 'eager': remove it, or set that",
   ]);
   expect(config("compiled", {}).error?.issues.map(({ message }) => message)).toEqual([
-    "bf16 needs engine.provider cuda, not 'cpu': remove it, or switch to that",
+    "bf16 needs engine.provider cuda, not 'cpu': remove it, or set that",
   ]);
   expect(config("compiled", { provider: "cuda" }).success).toBe(true);
 });
