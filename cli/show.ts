@@ -2,6 +2,7 @@
 import { relative } from "node:path";
 import colors from "picocolors";
 import { describeOptimizer } from "../core/contracts/server-optimizer.ts";
+import { MgrpoError } from "../core/errors.ts";
 import { describeSpending } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import type { Tree } from "../ui/views.ts";
@@ -11,7 +12,7 @@ import { readOptimizers, readRefusals, readSpending } from "./local/read-records
 import { writeNamedFile } from "./local/written-files.ts";
 import { notesOf } from "./notes.ts";
 import { loadCases } from "./show/cases.ts";
-import { type Address, loadTrees, parseAddress } from "./show/load.ts";
+import { type Address, isAddress, loadTrees, parseAddress } from "./show/load.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { drawText } from "./show/text.ts";
 import { counted } from "./terminal/columns.ts";
@@ -27,6 +28,7 @@ export interface ShowOptions {
 }
 
 export async function show(run: string, address: string | undefined, { html }: ShowOptions): Promise<void> {
+  if (typeof html === "string") refuseAddress(html);
   const source = await openSource(run);
   if (address === undefined && html === undefined) return showSteps(source);
   const wanted = wantedOf(source, address);
@@ -38,6 +40,15 @@ export async function show(run: string, address: string | undefined, { html }: S
   const file = html === true ? `${source.folder}/show-${name}.html` : html;
   writeNamedFile("--html", file, await exportPage(source, wanted));
   console.log(relative(process.cwd(), file));
+}
+
+/** An address after --html would name the file, which would show another step. */
+function refuseAddress(file: string): void {
+  if (file !== CASES && !isAddress(file)) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `--html ${file}: takes a file, and ${file} is an address: write it before --html, or write ./${file} for a file of that name`,
+  );
 }
 
 /** Without an address: the newest closed step, or step 0 before one has closed. */

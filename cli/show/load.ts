@@ -17,9 +17,13 @@ export interface Address {
   readonly rollout?: number;
 }
 
+const ADDRESS = /^(\d+)(?:\/(\d+)(?:\/(\d+))?)?$/;
+
+export const isAddress = (text: string): boolean => ADDRESS.test(text);
+
 /** `12`, `12/3` or `12/3/5`. */
 export function parseAddress(text: string): Address {
-  const match = /^(\d+)(?:\/(\d+)(?:\/(\d+))?)?$/.exec(text);
+  const match = ADDRESS.exec(text);
   if (!match) {
     throw new MgrpoError(
       "not-found",

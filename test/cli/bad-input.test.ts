@@ -34,6 +34,12 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   ["steps that are not a number", ["train", RELAY, "--steps", "many"], /--steps takes a whole number/],
   ["a port out of range", ["ui", "--port", "99999"], /--port takes a port, at most 65535/],
   ["a file where a folder is expected", ["serve", "models/main/config.json"], /give a run's name, or a folder/],
+  [
+    "an address where the page's file is expected",
+    ["show", "r", "--html", "1/0"],
+    /1\/0 is an address: write it before --html/,
+  ],
+  ["case studies where the page's file is expected", ["show", "r", "--html", "cases"], /cases is an address/],
   ["an unknown recipe", ["train", "atlantis"], /recipe 'atlantis' does not exist: .*atlas/],
   ["a mistyped recipe", ["train", "recipes/atals"], /did you mean 'atlas'\?/],
   ["a mistyped command", ["tarin"], /Did you mean train\?\)\n\(.+ --help lists the commands\)/],
