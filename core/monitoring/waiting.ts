@@ -5,7 +5,7 @@ import type { RunState } from "./run-state.ts";
 
 export function waitingFor(config: RunConfig, state: RunState): string {
   const { step, groups, agents } = state;
-  if (!step) return "planning the first step";
+  if (!step) return "planning the next step";
   const missing = neededRoles(config, state, step).filter(([agent, role]) => !hasWorker(state, agent, role));
   if (missing.length > 0) return `waiting for: ${missing.map(([name, role]) => `${name}/${role}`).join(", ")}`;
   if (step.state === "open") {

@@ -105,7 +105,7 @@ test("a run waits for the missing workers, the rollouts or the trainers", () => 
   const both = [worker("main"), worker("searcher")];
   const phrase = (state: Partial<Parameters<typeof waitingFor>[1]>) =>
     waitingFor(config, { step: open, groups, agents, workers: both, ...state });
-  expect(phrase({ step: undefined })).toBe("planning the first step");
+  expect(phrase({ step: undefined })).toBe("planning the next step");
   expect(phrase({ workers: [] })).toBe("waiting for: main/rollout, searcher/rollout");
   expect(phrase({ workers: [worker("main"), worker("searcher", "dead")] })).toBe("waiting for: searcher/rollout");
   expect(phrase({})).toBe("rollouts 4/4");
