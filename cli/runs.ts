@@ -1,5 +1,6 @@
 /** @file `mgrpo runs`: lists the runs in this folder and in the store that the environment names: states, scores, costs, and what each waits for. */
 import colors from "picocolors";
+import stringWidth from "string-width";
 import { MgrpoError } from "../core/errors.ts";
 import { openBookEvaluations } from "../core/monitoring/team-evaluation.ts";
 import type { DamagedRun } from "../ui/views.ts";
@@ -7,7 +8,7 @@ import { type RunsTableRow, readRows } from "./run-rows.ts";
 import { accuracy, duration, percent } from "./terminal/columns.ts";
 import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { MGRPO } from "./terminal/name.ts";
-import { hanging, rowWidth } from "./terminal/rows.ts";
+import { hanging, padColumns, rowWidth } from "./terminal/rows.ts";
 
 /** If the store does not answer, the runs of this folder are listed before the failure. */
 export async function listRuns(): Promise<void> {
@@ -57,14 +58,14 @@ function tableLines(rows: readonly (RunsTableRow | DamagedRun)[]): string[] {
     ...("step" in row ? progress(row) : ["-", "-", "-", "-"]),
     about(row),
   ]);
-  const widths = TITLES.map((title, i) => Math.max(title.length, ...table.map((cells) => cells[i]?.length ?? 0)));
+  const widths = TITLES.map((title, i) => Math.max(title.length, ...table.map((cells) => stringWidth(cells[i] ?? ""))));
   const line = (cells: readonly string[]) =>
     cells
-      .map((cell, i) => cell.padEnd(widths[i] ?? 0))
+      .map((cell, i) => padColumns(cell, widths[i] ?? 0))
       .join("  ")
       .trimEnd();
   const lines = table.map(line);
-  if (lines.every((text) => text.length <= rowWidth()))
+  if (lines.every((text) => stringWidth(text) <= rowWidth()))
     return [colors.dim(line(TITLES)), ...lines.map((text, i) => colorOf(table[i]?.[1])(text))];
   return table.flatMap(([run = "", state = "", step = "", heldOut = "", time = "", cost = "", reason = ""]) => [
     colorOf(state)(`${run}  ${state}`),

@@ -38,7 +38,7 @@ import { readQuestions, refuseSkippedSuites } from "./questions.ts";
 import { accuracy, correctOf, counted, duration } from "./terminal/columns.ts";
 import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
-import { row } from "./terminal/rows.ts";
+import { padColumns, row } from "./terminal/rows.ts";
 import { makeWritable } from "./writable-folder.ts";
 
 export interface EvalWatchOptions {
@@ -264,6 +264,6 @@ export function problemLine(problem: WatchProblem, isTerminal = process.stdout.i
 export function lineOf(evaluation: WatchedEvaluation, isTerminal = process.stdout.isTTY): string {
   const { checkpoint, suite } = evaluation;
   if (!isTerminal) return JSON.stringify(evaluation);
-  const label = `${stripControlCharacters(checkpoint).padEnd(22)}  ${suite.padEnd(20)}`;
+  const label = `${padColumns(stripControlCharacters(checkpoint), 22)}  ${suite.padEnd(20)}`;
   return row(label, colors.green(accuracy(evaluation)), colors.dim(correctOf(evaluation)));
 }

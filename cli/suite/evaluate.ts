@@ -21,7 +21,7 @@ import { writeAtomically } from "../local/written-files.ts";
 import { readQuestions, refuseEmpty } from "../questions.ts";
 import { accuracy, correctOf, costText } from "../terminal/columns.ts";
 import { stripControlCharacters } from "../terminal/control-characters.ts";
-import { hanging, row } from "../terminal/rows.ts";
+import { hanging, padColumns, row } from "../terminal/rows.ts";
 import { evaluationId } from "./identity.ts";
 import { reportSuite, type SuiteReport } from "./suite-report.ts";
 
@@ -149,7 +149,7 @@ export function reportLines(
   return [
     "",
     row(report.suite.padEnd(24), colors.green(accuracy(report)), share(report)),
-    ...groups.map((group) => row(`  ${stripControlCharacters(group.group).padEnd(22)}`, accuracy(group), share(group))),
+    ...groups.map((group) => row(padColumns(`  ${stripControlCharacters(group.group)}`, 24), accuracy(group), share(group))),
     ...(runs.length > 1 ? hanging("    ", colors.dim(`each run: ${runs.map(correctOf).join(", ")}`)) : []),
     ...(judged ? hanging("    ", colors.dim(`judge: ${costText(judged)}`)) : []),
     ...(spent.usd > 0 || spent.unpriced.length > 0 ? hanging("    ", colors.dim(`cost: ${spentText(spent)}`)) : []),

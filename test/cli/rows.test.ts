@@ -2,7 +2,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import { drawText } from "../../cli/show/text.ts";
-import { hanging, row } from "../../cli/terminal/rows.ts";
+import { hanging, padColumns, row } from "../../cli/terminal/rows.ts";
 
 const columns = process.stdout.columns;
 afterEach(() => {
@@ -17,6 +17,17 @@ test("a row that does not fit puts its cells below its label", () => {
   expect(row(...cells)).toBe("  held-out\n    78.0% [75.1, 80.6] over 3 runs  1310 of 1680");
   process.stdout.columns = 40;
   expect(row(...cells)).toBe("  held-out\n    78.0% [75.1, 80.6] over 3 runs\n    1310 of 1680");
+});
+
+test("text is measured in the terminal's columns, of which a Chinese character takes two", () => {
+  expect(padColumns("首都在哪", 10)).toBe("首都在哪  ");
+  expect(padColumns("cafe\u0301", 6)).toBe("cafe\u0301  ");
+  expect(padColumns("首都在哪", 4)).toBe("首都在哪");
+  // 2 columns of indent, 8 of the label, 2 between, 6 of the cell.
+  process.stdout.columns = 17;
+  expect(row("首都在哪", "100.0%")).toBe("  首都在哪\n    100.0%");
+  process.stdout.columns = 18;
+  expect(row("首都在哪", "100.0%")).toBe("  首都在哪  100.0%");
 });
 
 test("text wraps at words with a hanging indent, and not at all without a width", () => {
