@@ -1,5 +1,6 @@
-/** @file Folders that a command writes its results to, checked before the work that would be lost. */
+/** @file Folders that a command writes to: for its results, checked before the work that would be lost, and for temporary files. */
 import { mkdirSync, mkdtempSync, rmdirSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 
@@ -18,5 +19,17 @@ export function faultOfWriting(folder: string, make: () => unknown = () => {}): 
     return undefined;
   } catch (cause) {
     return (cause as NodeJS.ErrnoException).code ?? String(cause);
+  }
+}
+
+/** Makes a folder with a new name where the system keeps temporary files. Throws `storage-unwritable` if it cannot be made. */
+export function makeTemporary(prefix: string): string {
+  const parent = tmpdir();
+  try {
+    return mkdtempSync(join(parent, prefix));
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    const message = `${parent} takes no temporary files (${code}): set TMPDIR to a folder that you can write to`;
+    throw new MgrpoError("storage-unwritable", message, { cause });
   }
 }

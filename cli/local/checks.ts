@@ -2,8 +2,7 @@
  * @file The checks of `mgrpo doctor` beyond those of the host: the embedded cloud, engines and providers on a tiny model, whether
  * tfjs-node-gpu is installed, and endpoints in the environment.
  */
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { errorText } from "../../core/errors.ts";
 import type { PolicyEngine } from "../../core/ports.ts";
@@ -11,6 +10,7 @@ import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
 import { asTyped } from "../terminal/fail.ts";
+import { makeTemporary } from "../writable-folder.ts";
 import { openCloudStore, openEmbeddedCloud } from "./embedded-cloud.ts";
 
 export interface Check {
@@ -35,7 +35,7 @@ export async function checkEmbeddedCloud(): Promise<Check[]> {
 
 /** Starts the cloud in an empty folder, commits an object and reads it back. */
 async function tryEmbeddedCloud(): Promise<string> {
-  const directory = mkdtempSync(join(tmpdir(), "mgrpo-doctor-"));
+  const directory = makeTemporary("mgrpo-doctor-");
   try {
     const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "log"));
     const store = openCloudStore(cloud.environment);

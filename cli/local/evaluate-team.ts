@@ -3,8 +3,7 @@
  * workers process its jobs. If its folder is kept, another call resumes it, keeps its answers and retries lost ones.
  */
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { EvaluationResult } from "../../core/contracts/messages.ts";
@@ -13,7 +12,7 @@ import type { JobRecord } from "../../core/contracts/records.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import type { RaisedBudget } from "../../core/training/run-budget.ts";
-import { makeWritable } from "../writable-folder.ts";
+import { makeTemporary, makeWritable } from "../writable-folder.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { readJobs, readResult, readRun } from "./read-records.ts";
@@ -50,7 +49,7 @@ export async function evaluateLocally(
   stop: Stop,
   onDone: OnDone,
 ): Promise<boolean> {
-  const directory = mkdtempSync(join(tmpdir(), "mgrpo-eval-"));
+  const directory = makeTemporary("mgrpo-eval-");
   let isLogNamed = false;
   try {
     return await evaluateInFolder(directory, config, bases, questions, stop, onDone);

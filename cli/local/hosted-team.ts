@@ -1,7 +1,6 @@
 /** @file A whole team in this process, with its run in an embedded cloud that is deleted afterward: for `ask` and `dev`. */
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
@@ -16,6 +15,7 @@ import type { Log } from "../../gpu-workers/log.ts";
 import type { HostedAgent } from "../../gpu-workers/rollouts/agent.ts";
 import type { RunContext } from "../../gpu-workers/run-context.ts";
 import { agentsReportingUnhandledRejections } from "../../gpu-workers/unhandled-rejections.ts";
+import { makeTemporary } from "../writable-folder.ts";
 import type { Bases } from "./base-models.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { startOrResume } from "./start-or-resume.ts";
@@ -46,7 +46,7 @@ export async function withHostedTeam<T>(
   options: HostOptions,
   work: (team: HostedTeam) => Promise<T>,
 ): Promise<T> {
-  const directory = mkdtempSync(join(tmpdir(), `mgrpo-${config.run}-`));
+  const directory = makeTemporary(`mgrpo-${config.run}-`);
   try {
     return await inFolder(directory, config, options, work);
   } finally {

@@ -4,11 +4,12 @@
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { checkEmbeddedCloud } from "../../cli/local/checks.ts";
 import { makeMissingModels } from "../../cli/local/missing-models.ts";
 import { pretrain } from "../../cli/pretrain.ts";
 import { resume } from "../../cli/resume.ts";
-import { makeWritable } from "../../cli/writable-folder.ts";
+import { makeTemporary, makeWritable } from "../../cli/writable-folder.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as tally } from "../../recipes/tally/recipe.ts";
 import { chdirToProject, mgrpo, projectFolder } from "./command-line.ts";
@@ -16,6 +17,8 @@ import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
 const folder = chdirToProject();
+
+afterEach(() => vi.unstubAllEnvs());
 
 test("a folder is created if it can be written; if a file is in its way, it is refused, and the message says what to do", () => {
   makeWritable("new/results", "elsewhere");
@@ -27,6 +30,13 @@ test("a folder is created if it can be written; if a file is in its way, it is r
       message: "file/results cannot be written (ENOTDIR): name another folder",
     }),
   );
+});
+
+test("if the folder for temporary files does not exist, the message says to set TMPDIR", async () => {
+  vi.stubEnv("TMPDIR", join(folder, "no-such-folder"));
+  const message = expect.stringMatching(/no-such-folder takes no temporary files \(ENOENT\): set TMPDIR to a folder/);
+  expect(() => makeTemporary("mgrpo-")).toThrow(expect.objectContaining({ code: "storage-unwritable", message }));
+  await expect(checkEmbeddedCloud()).resolves.toMatchObject([{ state: "broken", found: message }]);
 });
 
 test("pretrain refuses before it trains: a target that cannot be written, and a model that it did not make", async () => {
