@@ -24,9 +24,12 @@ export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry =
   return isOnPath && npm_command === undefined ? "mgrpo" : "npx mgrpo";
 }
 
-/** In double quotes if it contains spaces: POSIX shells, cmd and PowerShell all accept them. */
+/**
+ * In double quotes if a shell would not take it as one word: POSIX shells, cmd and PowerShell all accept them. A backslash comes before the
+ * characters that POSIX shells expand even there.
+ */
 export function quotedPath(path: string): string {
-  return /\s/.test(path) ? `"${path}"` : path;
+  return /^[\p{L}\p{M}\p{N}_./\\:@%+=,-]+$/u.test(path) ? path : `"${path.replaceAll(/["$`]/g, "\\$&")}"`;
 }
 
 /** A word of a command line, quoted for a POSIX shell if it needs to be. */

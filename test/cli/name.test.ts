@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { commandName, quoted } from "../../cli/terminal/name.ts";
+import { commandName, quoted, quotedPath } from "../../cli/terminal/name.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "mgrpo-name-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -21,6 +21,16 @@ test("a path with spaces is quoted", () => {
   mkdirSync(checkout);
   writeFileSync(join(checkout, "build.mjs"), "");
   expect(commandName({}, folder, join(checkout, "dist/cli/mgrpo.js"))).toBe('node "my checkout/dist/cli/mgrpo.js"');
+});
+
+test("a path with characters that a POSIX shell interprets is quoted, so that the command can be copied", () => {
+  const paths = ["plain/päth-1.0", "my team", "R&D", "models (copy)", "it's", '$HOME/`b` "c"', "a;b", "~x", "文/*"];
+  const script = `printf '%s\\n' ${paths.map(quotedPath).join(" ")}`;
+  expect(execFileSync("sh", ["-c", script], { encoding: "utf8" })).toBe(`${paths.join("\n")}\n`);
+  expect([quotedPath("plain/päth-1.0"), quotedPath("C:\\models\\mine")]).toEqual([
+    "plain/päth-1.0",
+    "C:\\models\\mine",
+  ]);
 });
 
 test("an installed program is named alone where the shell finds it, and with npx otherwise", () => {
