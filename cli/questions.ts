@@ -2,7 +2,7 @@
  * @file Reads a run's questions and reports those that the team cannot be asked. Refuses curriculum stages without questions, suites that skip
  * all of theirs, and published benchmarks that the run trains on.
  */
-import { contentOf, copiesOf } from "../adapters/benchmarks/copies.ts";
+import { contentOf, copiesOf, wordingOf } from "../adapters/benchmarks/copies.ts";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { decryptQuestions } from "../core/contracts/encryption.ts";
@@ -52,7 +52,7 @@ export function checkRunQuestions(config: RunConfig, set: QuestionSet): void {
   refuseEmptyStages(config, set);
   noteUnaskedLevels(config, set);
   refuseSkippedSuites(config, set);
-  const trained = new Set(set.train.flatMap((question) => [contentOf(question), question.prompt.trim()]));
+  const trained = new Set(set.train.flatMap((question) => [contentOf(question), wordingOf(question.prompt)]));
   for (const suite of config.evaluation.suites) {
     const own = set.suites?.[suite.name];
     if (own) checkTrainedQuestions(suite, decryptQuestions(own).questions, trained);
@@ -100,7 +100,7 @@ function checkTrainedQuestions(
 }
 
 /** How training data may word a benchmark's question: as its authors do, or as a loader does, which adds to the prompt. Facts do not matter. */
-const wordingsOf = (question: Question): string[] => [question.prompt.trim(), originalWording(question).trim()];
+const wordingsOf = (question: Question): string[] => [question.prompt, originalWording(question)].map(wordingOf);
 
 /** Refuses suites that skip all of their questions. Without `skip`, a suite may have no questions: a recipe need not have held-out ones. */
 export function refuseSkippedSuites({ evaluation }: RunConfig, set: QuestionSet): void {

@@ -50,6 +50,18 @@ test("own files: a held-out question is refused for training even under another 
   );
 });
 
+test("a held-out question is refused for training even with another encoding of its accents, or space around it", async () => {
+  const row = { answer: "Here", facts: { café: "Café" } };
+  const held = fileOf("accents.jsonl", { ...row, id: "h", prompt: "Where is the café?" });
+  const decomposed = JSON.parse(JSON.stringify(row).normalize("NFD"));
+  for (const copy of [decomposed, { answer: "Here" }]) {
+    const train = fileOf("copied.jsonl", { ...copy, id: "t", prompt: " Where is the cafe\u0301?\r\n" });
+    await expect(questionsOf(relay, sources({ train, heldOut: held }))).rejects.toThrow(
+      /copied\.jsonl: its question 't' is a held-out question in/,
+    );
+  }
+});
+
 test("a recipe's ids take at most 80 bytes in UTF-8; a file accepts ids of that length, so that mined questions keep theirs", async () => {
   const [first = expect.fail()] = trainQuestions;
   const named = (id: string) => ({ name: "mine", questions: () => ({ train: [{ ...first, id }], heldOut: [] }) });
