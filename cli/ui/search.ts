@@ -110,8 +110,9 @@ function excerptOf(conversation: Conversation, text: string): string | undefined
     const shown = failedResponse(conversation) ?? conversation.answer ?? conversation.prompt;
     return part(shown, 0, 2 * CONTEXT_CHARACTERS);
   }
-  // `toLowerCase` can lengthen a text, so its indices would not be those of the original.
-  const wanted = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "iu");
+  // `toLowerCase` and `normalize` can change the length of a text, so indices would not be those of the original.
+  const forms = ["NFC", "NFD"].map((form) => text.normalize(form).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  const wanted = new RegExp(forms.join("|"), "iu");
   for (const one of all) {
     const found = wanted.exec(one);
     if (!found) continue;

@@ -102,6 +102,12 @@ test("a hit shows the match, even after letters that become longer in lower case
   expect(hits).toMatchObject([{ group: 3, excerpt: expect.stringMatching(/^İ{79} Is \(1\+1\) two\?$/) }]);
 });
 
+test("a hit has the text however its accents are encoded", async () => {
+  const conversations = { 0: { prompt: "a caf\u00e9?" }, 1: { prompt: "a cafe\u0301?" }, 2: { prompt: "a cafe?" } };
+  for (const text of ["CAF\u00c9", "cafe\u0301"])
+    expect((await hitsAmong(conversations, { text })).map(({ group }) => group)).toEqual([0, 1]);
+});
+
 test("an excerpt does not begin or end inside a surrogate pair", async () => {
   // A cut 80 code units before the match, or 80 after it, would fall inside an emoji.
   const hits = await hitsAmong({ 3: { prompt: `${"😀".repeat(50)}- two -${"😀".repeat(50)}` } }, { text: " two " });
