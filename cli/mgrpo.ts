@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** @file The executable `mgrpo`. A failure prints one line per error, which says what went wrong, where, and what to do, and exits non-zero. */
 import { setMaxListeners } from "node:events";
+import { homedir } from "node:os";
 import { buildProgram } from "./program.ts";
 import { fail } from "./terminal/fail.ts";
 import { handleOutputError } from "./terminal/output-error.ts";
@@ -10,4 +11,15 @@ process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 for (const stream of [process.stdout, process.stderr]) stream.on("error", (error) => handleOutputError(stream, error));
 // All rollouts and requests in flight follow the signal that ends them. Node.js 20 warns of a leak at eleven listeners.
 setMaxListeners(0);
+if (!hasHome()) process.env["HOME"] = "/";
 await buildProgram().parseAsync().catch(fail);
+
+/** False for a user that the system does not know, if HOME is not set. Container runtimes set it to / then. The AWS SDK cannot do without. */
+function hasHome(): boolean {
+  try {
+    homedir();
+    return true;
+  } catch {
+    return false;
+  }
+}
