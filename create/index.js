@@ -57,8 +57,8 @@ function main() {
   if (name === undefined || positionals.length > 1) throw new Error(USAGE);
   const folder = create(name, values.mgrpo);
   const path = relative(".", folder) || ".";
-  // POSIX shells, cmd and PowerShell all accept double quotes.
-  const quoted = /\s/.test(path) ? `"${path}"` : path;
+  // POSIX shells, cmd and PowerShell all accept double quotes. POSIX shells expand some characters even there.
+  const quoted = /^[\p{L}\p{M}\p{N}_./\\:@%+=,-]+$/u.test(path) ? path : `"${path.replaceAll(/["$`]/g, "\\$&")}"`;
   console.log(`Created ${folder}. Next:\n\n  cd ${quoted}\n  npm install\n  npm start\n`);
 }
 

@@ -61,6 +61,8 @@ test("in this repository too, git ignores the files that the program writes, but
 test("the commands that npm create mgrpo prints can be copied, even for a folder with a space", () => {
   const printed = execFileSync(process.execPath, [CREATE, "my team"], { cwd: folder, encoding: "utf8" });
   expect(printed).toContain('\n  cd "my team"\n  npm install\n');
+  const special = execFileSync(process.execPath, [CREATE, "R&D's $team"], { cwd: folder, encoding: "utf8" });
+  expect(special).toContain('\n  cd "R&D\'s \\$team"\n  npm install\n');
 });
 
 test.each([
