@@ -71,8 +71,8 @@ class LiveTable implements Display {
   readonly #live: LiveText;
   readonly #columns: readonly Column[];
   #progress: RunProgress;
-  /** The latest score of the tracked suite. */
-  #heldOut: number | undefined;
+  /** The score of the newest team that was evaluated on the tracked suite. */
+  #heldOut: { readonly team: number; readonly share: number } | undefined;
   #rows = 0;
   /** What the run is doing or waiting for; empty before it is known. */
   #activity = "";
@@ -113,13 +113,14 @@ class LiveTable implements Display {
     this.#progress = afterStep(this.#progress, summary);
     if (this.#rows++ % ROWS_PER_HEADER === 0) this.print(header(this.#columns));
     const left = secondsLeft(this.#config, this.#progress);
-    this.print(row(this.#columns, { summary, heldOut: this.#heldOut, secondsLeft: left }));
+    this.print(row(this.#columns, { summary, heldOut: this.#heldOut?.share, secondsLeft: left }));
   }
 
   #evaluation(evaluation: TeamEvaluation): void {
-    const { suite, n, correct } = evaluation;
-    // An evaluation that lost every rollout has no score.
-    if (suite === trackedSuite(this.#config) && n > 0) this.#heldOut = correct / n;
+    const { team, suite, n, correct } = evaluation;
+    // An evaluation that lost every rollout has no score. One that was reopened to retry lost answers may end after that of a newer team.
+    const isNewest = team >= (this.#heldOut?.team ?? 0);
+    if (suite === trackedSuite(this.#config) && n > 0 && isNewest) this.#heldOut = { team, share: correct / n };
     this.print(evaluationLine(evaluation, terminalWidth(this.#output)));
   }
 

@@ -16,7 +16,7 @@ import type { OptimizerProbe } from "../../core/contracts/server-optimizer.ts";
 import type { RunState } from "../../core/monitoring/run-state.ts";
 import { describeStall, StallDetector } from "../../core/monitoring/stall.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
-import { evaluationOf, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { evaluationOf, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { waitingFor } from "../../core/monitoring/waiting.ts";
 import type { Store } from "../../core/ports.ts";
 import { dueSuites } from "../../core/training/evaluation.ts";
@@ -81,7 +81,7 @@ export async function* followRun(
         reported.add(`optimizer of ${found.agent}`);
         yield { kind: "optimizer", ...found };
       }
-      const jobs = await readJobs(store, config.run);
+      const jobs = sortEvaluations(config, await readJobs(store, config.run));
       for (const job of jobs.filter((one) => one.state === "done" && !reported.has(one.job))) {
         reported.add(job.job);
         const result = await findResult(store, job);

@@ -51,6 +51,16 @@ test("steps that were reported before are not reported again", async () => {
   expect(ofKind(await events(1), "step")).toEqual([]);
 });
 
+test("evaluations that ended before it was followed are reported from the oldest team to the newest", async () => {
+  const store = await storeOfFinishedRun();
+  for (const one of [job("sampled", 10, 1), job("sampled", 9, 1)])
+    await store.table.insert(tableKeys.job(RUN, one.job), { ...one });
+  const seen: number[] = [];
+  for await (const event of followRun(store, config, options(1)))
+    if (event.kind === "evaluation" && event.evaluation.suite === "sampled") seen.push(event.evaluation.team);
+  expect(seen).toEqual([0, 1, 9, 10]);
+});
+
 test("after training, the run reports which evaluation it waits for until all are done, and each evaluation once", async () => {
   const seen = await eventsWhileEvaluated(await storeOfFinishedRun(), unfinished);
   expect(ofKind(seen, "waiting")).toEqual([{ kind: "waiting", step: 1, for: "evaluation 5 of 6: late after 0 steps" }]);

@@ -138,6 +138,17 @@ test("the held-out column shows one suite, the one that runs during training", (
   expect(row).toContain("16%");
 });
 
+test("the held-out column keeps the newest team's score when the evaluation of an older team ends later", () => {
+  const { output, lines } = terminal(120);
+  const display = openDisplay(six, closed(2), output);
+  const settings = { suite: "sampled", temperature: 1, closedBook: false };
+  display.event({ kind: "evaluation", evaluation: { ...settings, team: 2, ...scoreOf(100, 83) } });
+  display.event({ kind: "evaluation", evaluation: { ...settings, team: 0, ...scoreOf(100, 16) } });
+  display.event({ kind: "step", summary: { ...summary, step: 2 } });
+  const row = lines().findLast((line) => line.includes("3/6") && line.includes("0.700"));
+  expect(row).toContain("83%");
+});
+
 test("after the last step the live line names the current evaluation and shows no remaining time", () => {
   const { output, lines } = terminal(80);
   openDisplay(six, closed(6), output).event({
