@@ -72,7 +72,7 @@ function cellsOf(outcome: DeviceOutcome): string[] {
     seconds("sampling"),
     seconds("training"),
     outcome.correct.toFixed(2),
-    largest(trained.map((stats) => stats.maxRatioDeviation)),
-    largest(trained.map((stats) => stats.kl)),
+    largest(trained.flatMap((stats) => stats.maxRatioDeviation ?? [])),
+    largest(trained.flatMap((stats) => stats.kl ?? [])),
   ];
 }

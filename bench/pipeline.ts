@@ -44,7 +44,10 @@ const Report = z.object({
     z.object({
       seconds: z.number().nullable(),
       rollouts: z.int(),
-      training: z.record(z.string(), z.object({ kl: z.number(), truncatedFraction: z.number() }).nullable()),
+      training: z.record(
+        z.string(),
+        z.object({ kl: z.number().optional(), truncatedFraction: z.number().optional() }).nullable(),
+      ),
     }),
   ),
 });

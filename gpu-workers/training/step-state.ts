@@ -82,8 +82,7 @@ export function statsOf({ gradientNorms }: StepState, agents: readonly AgentStat
     entropy: total(agents, (agent) => agent.surprisal) / counts.actionTokens,
   };
   const passes = agents.flatMap((agent) => agent.passes);
-  if (passes.length === 0)
-    return { loss: 0, gradientNorm: 0, clipFraction: 0, kl: 0, maxRatioDeviation: 0, ...entropy, ...counts };
+  if (passes.length === 0) return { loss: 0, gradientNorm: 0, ...entropy, ...counts };
   const before = passes.filter(({ moved }) => !moved);
   const fractionOf = (count: (pass: PassStatistics) => number) =>
     total(passes, count) / total(passes, ({ tokens }) => tokens);

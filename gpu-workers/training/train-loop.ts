@@ -216,7 +216,7 @@ async function trainVersion(
 }
 
 /** Stale rollouts differ by design: their KL is in the step line instead. */
-function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRatioDeviation }: TrainingStats): void {
+function warnOnMismatch({ run, agent }: TrainRole, record: StepRecord, { maxRatioDeviation = 0 }: TrainingStats): void {
   if (ageOf(run.config, record, agent) > 0) return;
   const { step } = record;
   const limit = MAX_RATIO_DEVIATION;

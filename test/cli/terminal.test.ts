@@ -37,7 +37,8 @@ test("a wide terminal shows every column", () => {
 });
 
 test("a step in which no agent learned shows no clip fraction and no KL", () => {
-  const still = { ...values, summary: { ...summary, training: { main: null, searcher: null } } };
+  const main = { loss: 0, gradientNorm: 0, entropy: 0.4, trajectories: 4, actionTokens: 60, tokens: 90 };
+  const still = { ...values, summary: { ...summary, training: { main, searcher: null } } };
   const shown = columnsOf({ ...config, staleness: 1 }, 200).map((column) => [column.title, column.cell(still)]);
   expect(Object.fromEntries(shown)).toMatchObject({ clip: "-", kl: "-", "mask/cut": "-/-" });
 });
