@@ -48,7 +48,7 @@ export const StepSummary = z.strictObject({
   shared: z.record(AgentName, z.strictObject({ gradientNorm: z.number() })).exactOptional(),
   /** Owner of a trained policy -> the time of the worker that trained it. */
   workers: z.record(AgentName, WorkerSeconds),
-  /** Tokens trained on, across all agents, per wall-clock second. */
+  /** Sampled tokens in the batches of all agents, those without a gradient included, per wall-clock second. */
   tokensPerSecond: z.number().nullable(),
 });
 export type StepSummary = z.infer<typeof StepSummary>;

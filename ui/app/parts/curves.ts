@@ -33,7 +33,7 @@ export function curvesOf(view: RunView): Curve[] {
     perAgent("share of tokens masked by ratioMask", ({ training }, agent) => training[agent]?.maskedFraction),
     perAgent("share of importance weights truncated", ({ training }, agent) => training[agent]?.truncatedFraction),
     perAgent("age of rollouts, versions", ({ age }, agent) => age?.[agent]),
-    overall("tokens trained on per second", ({ tokensPerSecond }) => tokensPerSecond),
+    overall("sampled tokens in the batch per second", ({ tokensPerSecond }) => tokensPerSecond),
     overall("seconds per step", ({ seconds }) => seconds),
     ...names.map((name) => timeCurve(name, perStep)),
     callsCurve(perStep),
