@@ -23,3 +23,8 @@ test("the gain is the last share minus the first, and 0 if either team has no sc
   ]);
   expect(questionScores([])).toEqual([]);
 });
+
+test("a question with the same partial scores in another order got neither better nor worse", () => {
+  const teams = [evaluation(0, { same: [0.1 + 0.2 + 0.3, 3] }), evaluation(5, { same: [0.3 + 0.2 + 0.1, 3] })];
+  expect(questionScores(teams).map(({ gain }) => gain)).toEqual([0]);
+});

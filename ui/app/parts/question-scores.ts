@@ -10,6 +10,9 @@ export interface QuestionScores {
   readonly gain: number;
 }
 
+/** Sums of the same partial scores in another order differ by no more. */
+const ROUNDING = 1e-9;
+
 /** `evaluations`: of one suite, in order of team. */
 export function questionScores(evaluations: readonly EvaluationView[]): QuestionScores[] {
   const byEvaluation = evaluations.map(({ questions }) => new Map(questions.map((one) => [one.question, one])));
@@ -19,6 +22,7 @@ export function questionScores(evaluations: readonly EvaluationView[]): Question
       return one && one.n > 0 ? one.correct / one.n : null;
     });
     const [first, last] = [shares[0] ?? null, shares.at(-1) ?? null];
-    return { id, kind, shares, gain: first === null || last === null ? 0 : last - first };
+    const gain = first === null || last === null ? 0 : last - first;
+    return { id, kind, shares, gain: Math.abs(gain) < ROUNDING ? 0 : gain };
   });
 }
