@@ -27,7 +27,7 @@ export function tooManyLostReason(config: RunConfig, window: readonly GroupRecor
   const rollouts = Math.max(planned, inWindow);
   if (lost.length <= config.limits.lostFraction * rollouts) return undefined;
   return (
-    `${lost.length} rollouts lost within ${LOST_ROLLOUTS_WINDOW} steps, more than limits.lostFraction ` +
+    `${lost.length} rollout${lost.length === 1 ? "" : "s"} lost within ${LOST_ROLLOUTS_WINDOW} steps, more than limits.lostFraction ` +
     `${config.limits.lostFraction} of ${rollouts}; the last: ${lost.at(-1)}. Fix the cause, then resume`
   );
 }

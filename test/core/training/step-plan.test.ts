@@ -231,6 +231,8 @@ test("exactly the tolerated share of lost rollouts does not halt the run; scored
   expect(tooManyLostReason(config, [lost(2)])).toBeUndefined();
   expect(tooManyLostReason(config, [lost(3)])).toMatch(/^3 rollouts lost/);
   expect(lostRollouts([lost(1)])).toEqual(["1/0/0: disk"]);
+  const strict = teamConfig({ limits: { lostFraction: 0 } });
+  expect(tooManyLostReason(strict, [lost(1)])).toMatch(/^1 rollout lost within 10 steps/);
   // With groups that dynamic sampling has added: 0.1 of 10 groups of 3 rollouts is 3.
   const more = Array.from({ length: 9 }, (_, i) => group(i + 1, {}));
   expect(tooManyLostReason(config, [...more, lost(3)])).toBeUndefined();
