@@ -137,7 +137,7 @@ function trainingOnlyPath(setting: string): string | undefined {
 /** The path that a setting changes, itself or within its JSON, and that only training and evaluations read. Undefined: there is none. */
 export function pathOfRuns(setting: string): string | undefined {
   const chosen = chosenBy([setting]);
-  return pathOfTraining(setting) ?? ["budget", "evaluation"].find((path) => chosen(path) !== undefined);
+  return trainingOnlyPath(setting) ?? ["budget", "evaluation"].find((path) => chosen(path) !== undefined);
 }
 
 /** Refuses settings that only training and evaluations read. `budget`: what limits the cost of the command instead. */
