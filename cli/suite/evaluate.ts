@@ -149,7 +149,9 @@ export function reportLines(
   return [
     "",
     row(report.suite.padEnd(24), colors.green(accuracy(report)), share(report)),
-    ...groups.map((group) => row(padColumns(`  ${stripControlCharacters(group.group)}`, 24), accuracy(group), share(group))),
+    ...groups.map((group) =>
+      row(padColumns(`  ${stripControlCharacters(group.group)}`, 24), accuracy(group), share(group)),
+    ),
     ...(runs.length > 1 ? hanging("    ", colors.dim(`each run: ${runs.map(correctOf).join(", ")}`)) : []),
     ...(judged ? hanging("    ", colors.dim(`judge: ${costText(judged)}`)) : []),
     ...(spent.usd > 0 || spent.unpriced.length > 0 ? hanging("    ", colors.dim(`cost: ${spentText(spent)}`)) : []),
