@@ -30,13 +30,13 @@ import type { TrainingPlan } from "../sft/learn.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
 import { PROGRESS_FILE } from "../sft/state.ts";
 import { type AgentTraining, type OpenedState, openState, trainAgent } from "../sft/train-agent.ts";
-import { pathOfRuns } from "./evaluation-config.ts";
 import { readPolicyBase } from "./local/base-models.ts";
 import { isHubModel, pinModels, StartedModels } from "./local/hub-models.ts";
 import { refuseUntrainable } from "./local/model-needs.ts";
 import { writeAtomically } from "./local/written-files.ts";
 import { followTraining } from "./sft/follow.ts";
 import { type ExampleInput, type ExampleSource, openDemonstrations, type SourceOptions } from "./sft/sources.ts";
+import { pathOfRuns } from "./unread-settings.ts";
 
 export interface SftOptions extends SourceOptions {
   /** The folder that each agent's model is written to, as `<to>/<agent>`. */

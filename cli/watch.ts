@@ -26,7 +26,6 @@ import { resolveConfig } from "../core/training/resolve-config.ts";
 import { completeCheckpoints, fingerprintOf, watchedJobId } from "../core/training/watched-checkpoints.ts";
 import { sha256 } from "../engine/hash.ts";
 import { openNamedRecipe, openRecipe } from "../recipes/registry.ts";
-import { refuseTrainingOnlySettings } from "./evaluation-config.ts";
 import { CHECKPOINT_FILE, hashesOf, readBases } from "./local/base-models.ts";
 import { EVALUATION_RUN, evaluateInFolder, type FinishedJob, resultOf } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
@@ -39,6 +38,7 @@ import { accuracy, correctOf, counted, duration } from "./terminal/columns.ts";
 import { stripControlCharacters } from "./terminal/control-characters.ts";
 import { type LiveLine, openLiveLine } from "./terminal/live.ts";
 import { padColumns, row } from "./terminal/rows.ts";
+import { refuseTrainingOnlySettings } from "./unread-settings.ts";
 import { makeWritable } from "./writable-folder.ts";
 
 export interface EvalWatchOptions {

@@ -15,7 +15,6 @@ import {
   endpointSettings,
   parseEndpointTeam,
 } from "../endpoint-team.ts";
-import { refuseSettingsOfRuns } from "../evaluation-config.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import {
   agentsWithCheckpoint,
@@ -25,6 +24,7 @@ import {
   untrainedSettings,
   withStoredConfig,
 } from "../team-file.ts";
+import { refuseSettingsOfRuns } from "../unread-settings.ts";
 
 /** Nothing is trained or paid by the hour, and the user decides how long to wait. */
 const ASK_SETTINGS = [

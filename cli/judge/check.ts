@@ -15,10 +15,10 @@ import { agreementOf, areClose, scoreAgreementOf } from "../../core/training/agr
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { inParallel } from "../../gpu-workers/parallel.ts";
 import { openNamedRecipe, openRecipe } from "../../recipes/registry.ts";
-import { refuseSettingsOfRuns } from "../evaluation-config.ts";
 import { readText } from "../local/run-folder.ts";
 import { watchForStop } from "../local/stop.ts";
 import { counted } from "../terminal/columns.ts";
+import { refuseSettingsOfRuns } from "../unread-settings.ts";
 import { type AnswerLabel, readLabels, type WorkLabel } from "./labels.ts";
 import { withJudge } from "./option.ts";
 import { type JudgeCheck, printJudgeCheck } from "./print.ts";

@@ -10,11 +10,11 @@ import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { ADAPTER_CONFIG_FILE } from "../../engine/checkpoint/adapter.ts";
 import { longestContext } from "../../engine/checkpoint/config.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
-import { pathOfRuns, refuseSettingsOfRuns } from "../evaluation-config.ts";
 import { readModel } from "../local/base-models.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
 import { didYouMean } from "../terminal/nearest.ts";
+import { pathOfRuns, refuseSettingsOfRuns } from "../unread-settings.ts";
 
 export interface PlannedServing {
   readonly config: RunConfig;

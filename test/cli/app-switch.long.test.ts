@@ -10,7 +10,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { openRecipe } from "../../recipes/registry.ts";
 import type { TargetAgent } from "../../sft/check.ts";
 import { baseFiles } from "../fixtures/relay/policy.ts";
-import { chdirToProject, mgrpo, parsedLines, RELAY, readReport, relaySettings } from "./command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, RELAY, RELAY_MODELS, readReport, relaySettings } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const TIMEOUT = 480_000;
@@ -81,8 +81,7 @@ test("sft --from-run trains on what the app's agents sampled, token for token", 
   const native = await openDemonstrations(recipe, config, { fromRun: "by-program" });
   expect(() => native(target("main"), tokenizer)).toThrow(/'by-program' did not run the app.*runner=native/);
 
-  const models = relaySettings().slice(0, 4);
-  const command = ["sft", RELAY, "--from-run", "by-app", ...models, "--held-out", "0"];
+  const command = ["sft", RELAY, "--from-run", "by-app", ...RELAY_MODELS, "--held-out", "0"];
   const ended = await mgrpo(folder, ...command, "--to", "warm", ...APP);
   expect(ended.code, ended.stderr).toBe(0);
   expect(ended.stderr).toMatch(/main: \d+ demonstrations? to train on/);

@@ -7,13 +7,13 @@ import { AppCall } from "../../core/contracts/app-rollout.ts";
 import { parseJson } from "../../core/contracts/parse.ts";
 import { openReportSigner } from "../../gpu-workers/invocations/signature.ts";
 import { relayApp } from "../fixtures/relay/app.ts";
-import { chdirToProject, RELAY, relaySettings } from "./command-line.ts";
+import { chdirToProject, RELAY, RELAY_MODELS, relaySettings } from "./command-line.ts";
 import { printedJson } from "./printed.ts";
 
 const SECRET = "a secret for tests only";
 
 chdirToProject();
-const team = relaySettings({ name: "sampled" });
+const suite = relaySettings({ name: "sampled" });
 /** The questions that the app behind the URL received. */
 const questions: string[] = [];
 let server: Server;
@@ -42,7 +42,18 @@ afterEach(() => {
 
 const atUrl = () => ["--set", `runner.url=http://127.0.0.1:${(server.address() as AddressInfo).port}/`];
 const ask = (...more: string[]) =>
-  printedJson("ask", "What follows amber?", "--team", RELAY, ...team, "--temperature", "1", "--seed", "4", ...more);
+  printedJson(
+    "ask",
+    "What follows amber?",
+    "--team",
+    RELAY,
+    ...RELAY_MODELS,
+    "--temperature",
+    "1",
+    "--seed",
+    "4",
+    ...more,
+  );
 
 /** What `ask` prints with the recipe's app. */
 let byRecipe: Awaited<ReturnType<typeof ask>>;
@@ -73,7 +84,7 @@ test("an app behind a URL gives the same result as the recipe's, and needs the s
 });
 
 test("eval runs the recipe's app and the one behind a URL, with the same scores", async () => {
-  const evaluate = (...more: string[]) => printedJson("eval", "models", "--recipe", RELAY, ...team, ...more);
+  const evaluate = (...more: string[]) => printedJson("eval", "models", "--recipe", RELAY, ...suite, ...more);
   await expect(evaluate(...atUrl())).rejects.toThrow("set MGRPO_RUNNER_SECRET to a secret");
   process.env["MGRPO_RUNNER_SECRET"] = SECRET;
   const recipes = await evaluate("--set", "runner=recipe");

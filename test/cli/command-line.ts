@@ -42,15 +42,14 @@ export function chdirToProject(): string {
   return folder;
 }
 
-/** Options that give the relay team the models of a `projectFolder`, and these evaluation suites. */
-export function relaySettings(...suites: object[]): string[] {
-  const settings = [
-    "agents.main.model=models/main",
-    "agents.searcher.model=models/searcher",
-    `evaluation.suites=${JSON.stringify(suites)}`,
-  ];
-  return settings.flatMap((setting) => ["--set", setting]);
-}
+/** Options that give the relay team the models of a `projectFolder`. */
+export const RELAY_MODELS = ["main", "searcher"].flatMap((agent) => ["--set", `agents.${agent}.model=models/${agent}`]);
+
+/** The same, and the evaluation suites. */
+export const relaySettings = (...suites: object[]): string[] => [
+  ...RELAY_MODELS,
+  ...["--set", `evaluation.suites=${JSON.stringify(suites)}`],
+];
 
 /** Arguments that train the relay team with two evaluation suites. */
 export function trainRelay(run: string, ...more: string[]): string[] {

@@ -9,7 +9,7 @@ import { shareText, warningLines } from "../../cli/dev.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
-import { chdirToProject, mgrpo, parsedLines, RELAY, relaySettings, startMgrpo } from "./command-line.ts";
+import { chdirToProject, mgrpo, parsedLines, RELAY, RELAY_MODELS, relaySettings, startMgrpo } from "./command-line.ts";
 import { printed, printedJson } from "./printed.ts";
 import { config } from "./records.ts";
 
@@ -143,7 +143,7 @@ test("if a tool's promise is rejected after its call, dev continues, and dev and
   );
   const unhandled = /a promise of tool 'lookup' was rejected, and nothing handles it: TypeError: left . alone/;
   expect(warningsOf(await dev(recipe, ...models))).toContainEqual(expect.stringMatching(unhandled));
-  const asked = await mgrpo(folder, "ask", "amber", "--team", recipe, ...models);
+  const asked = await mgrpo(folder, "ask", "amber", "--team", recipe, ...RELAY_MODELS);
   expect(asked.stderr).toMatch(
     /^warning: a promise of tool 'lookup' was rejected, and nothing handles it: left {3}alone$/m,
   );
