@@ -106,7 +106,7 @@ function train(cwd: string, { staleness, workers }: Setting, repetition: number 
     "evaluation.suites": "[]",
   };
   const set = Object.entries(settings).flatMap(([path, value]) => ["--set", `${path}=${value}`]);
-  // The last `staleness` steps are not measured: no later step is sampled beside them.
+  // The last `staleness` steps are not measured: no later step is sampled alongside them.
   const steps = String(WARM_UP_STEPS + MEASURED_STEPS + staleness);
   const command = ["train", "./slow-tools", "--steps", steps, "--seed", "1", "--run", run, ...set];
   execFileSync(process.execPath, [fileURLToPath(builtModule("cli/mgrpo")), ...command], {

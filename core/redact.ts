@@ -23,7 +23,10 @@ export function redactor(values: readonly string[]): Redact {
 function formsOf(value: string): string[] {
   return [value.trim(), value.trim().replace(SCHEME, "")].flatMap((form) => {
     const json = JSON.stringify(form).slice(1, -1);
-    return [form, json, json.replaceAll("/", "\\/"), json.replaceAll("+", "\\u002B"), encodeURIComponent(form)];
+    const escaped = [json.replaceAll("/", "\\/"), json.replaceAll("+", "\\u002B")];
+    // A path escapes fewer characters than a query.
+    const inQuery = new URLSearchParams([["", form]]).toString().slice(1);
+    return [form, json, ...escaped, encodeURIComponent(form), inQuery];
   });
 }
 

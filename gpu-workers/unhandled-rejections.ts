@@ -27,7 +27,7 @@ export function reportingUnhandledRejections(
   };
 }
 
-/** The message about a unhandled rejection of a tool. */
+/** The message about an unhandled rejection of a tool. */
 export const unhandledToolRejection = (tool: string): string =>
   `a promise of tool '${tool}' was rejected, and nothing handles it`;
 

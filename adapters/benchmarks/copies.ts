@@ -12,7 +12,7 @@ export const wordingOf = (prompt: string): string => prompt.normalize("NFC").tri
 
 /** Prompt and facts (a world or an attachment) as one string. */
 export const contentOf = ({ prompt, facts }: PromptAndFacts): string =>
-  canonicalJson({ prompt: wordingOf(prompt), facts }).normalize("NFC");
+  canonicalJson(JSON.parse(JSON.stringify({ prompt: wordingOf(prompt), facts }).normalize("NFC")));
 
 /** The `contentOf` of every copy: with the question's own facts, or with none. */
 export const copiesOf = ({ prompt, facts: own }: PromptAndFacts): string[] =>

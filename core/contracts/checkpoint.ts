@@ -20,17 +20,17 @@ export type BasePointer = z.infer<typeof BasePointer>;
 /**
  * Statistics of one training step of one agent's policy. Counts, `loss` and `entropy` cover the whole batch. The
  * fractions cover the trajectories that can have a gradient, in all epochs. `kl` and `maxRatioDeviation` cover those
- * whose gradient is computed before the first optimizer step: of several minibatches, only the first. All of these are
- * absent if no trajectory can have a gradient. `gradientNorm`: the mean over the optimizer steps.
+ * whose gradient is computed before the first optimizer step: of several minibatches, only the first. The fractions,
+ * `kl` and `maxRatioDeviation` are absent if no trajectory can have a gradient. `gradientNorm`: the mean over the optimizer steps.
  */
 export const TrainingStats = z.strictObject({
   loss: z.number(),
   gradientNorm: z.number(),
   /** Share of action tokens whose ratio was clipped. */
   clipFraction: z.number().exactOptional(),
-  /** Share of action tokens that `ratioMask` left out. Absent: there is no mask. */
+  /** Share of action tokens that `ratioMask` left out. Absent, too, if there is no mask. */
   maskedFraction: z.number().exactOptional(),
-  /** Share of action tokens whose importance weight was capped at `tisCap`. Absent: there is no cap. */
+  /** Share of action tokens whose importance weight was capped at `tisCap`. Absent, too, if there is no cap. */
   truncatedFraction: z.number().exactOptional(),
   /** k3 estimate of KL(behavior || current), mean over action tokens, in nats: sampler's log-probs against the trainer's before the step. */
   kl: z.number().exactOptional(),

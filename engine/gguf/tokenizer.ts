@@ -105,7 +105,10 @@ function templateOf(path: string, metadata: Metadata): string {
 /** Byte-level BPE, as in GPT-2 and its successors: the file contains the merges. */
 function byteLevelJson(path: string, metadata: Metadata, vocabulary: Vocabulary): object {
   const pre = metadata["tokenizer.ggml.pre"];
-  if (pre === undefined) throw incomplete(path, "no pre-tokenizer");
+  if (pre === undefined) {
+    const advice = "use the model's Hugging Face folder, or a file from a newer converter";
+    throw new MgrpoError("engine-unsupported", `${path}: its metadata names no pre-tokenizer: ${advice}`);
+  }
   const name = String(pre);
   const settings = Object.hasOwn(PRE_TOKENIZERS, name) ? PRE_TOKENIZERS[name] : undefined;
   if (!settings) {

@@ -1,6 +1,6 @@
 /**
  * @file Answers the calls of one turn, all in parallel; the answers are in the order of the calls. Tools start first: the budget that
- * they leave is split among the delegations. What the calls hold of the budget is available again once all have ended. The first rejection
+ * they leave is split among the delegations. What the calls reserve of the budget is available again once all have ended. The first rejection
  * cancels the other calls and is propagated unchanged.
  */
 import { fileURLToPath } from "node:url";

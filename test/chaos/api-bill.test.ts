@@ -108,7 +108,7 @@ const closedByProxy = (fault: "drop" | "lose", closedAt = 6006) =>
   entry("searcher-a", { fault, answeredAt: 6005, exchange: { receivedAt: 6000, deliveredAt: 6005, closedAt } });
 
 test.each(["drop", "lose"] as const)(
-  "a request with the fault %s is paid for only if its caller gave up before the proxy closed the connection",
+  "a request with the fault %s is paid for only if its caller abandoned it before the proxy closed the connection",
   (fault) => {
     expect(brokenBy([closedByProxy(fault), paid("1.4", MAX)])).toEqual([UNKNOWN]);
     expect(brokenBy([closedByProxy(fault)])).toEqual([]);

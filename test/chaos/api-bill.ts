@@ -3,11 +3,11 @@
  * identifies its answer. A turn is paid once, when its last request has ended:
  *
  *     answered                                       the answer's cost
- *     broken off, abandoned, never answered           the maximum, on top, for each such request of the turn
+ *     broken off, abandoned, never answered          the maximum, on top, for each such request of the turn
  *     dropped, refused, lost before the response     nothing
  *
  * A turn holds one of its process's slots until it is paid. So a process that ends leaves at most one turn unpaid for each of its slots;
- * nothing else leaves any. An answer may be billed at the maximum only if its caller may have given up before reading it.
+ * nothing else leaves any. An answer may be billed at the maximum only if its caller may have abandoned it before reading it.
  */
 import type { Entry, Trial } from "./history.ts";
 import type { Payment } from "./payments.ts";
@@ -132,8 +132,8 @@ function unpaidErrors(trial: Trial, process: string, missing: readonly Entry[]):
 }
 
 /**
- * Every request that was answered, broken off or abandoned is paid, once, with its cost or its maximum. So is one that a stopped process gave
- * up before sending it.
+ * Every request that was answered, broken off or abandoned is paid, once, with its cost or its maximum. So is one that a stopped process
+ * abandoned before sending it.
  */
 function unknownErrors(trial: Trial, { process, requests, paid }: Account): string[] {
   const due = requests.filter((entry) => isDelivered(entry) || entry.fault === "cut" || entry.fault === "hang");
@@ -177,7 +177,7 @@ function mayHaveGivenUp({ strikes }: Trial, { process, fault, exchange, answered
       strike.at < deliveredAt + STOP_MS &&
       strike.at + 1000 * strike.seconds > receivedAt,
   );
-  // The proxy itself closes the connection of a dropped request or a lost answer: its caller had given up only if it closed it before.
+  // The proxy itself closes the connection of a dropped request or a lost answer: its caller had abandoned it only if it closed it before.
   const isClosedByProxy = fault === "drop" || fault === "lose";
   return isStopped || closedAt < deliveredAt + (isClosedByProxy ? 0 : READ_MS);
 }

@@ -52,7 +52,7 @@ export function configOf(run: string, { recipe, steps, judge, app, api, stalenes
     retention: { last: steps + 2 },
     evaluation: { every: 2, suites: [{ name: "all", questions: 4 }] },
     liveness: { heartbeatSeconds: 0.2, leaseSeconds: LIMITS.lease, pollSeconds: 0.05 },
-    // Enough attempts that no rollout is lost.
+    // Enough that no rollout is lost by failed attempts; three deaths of its worker, while it runs alone, still lose it.
     limits: {
       invocationSeconds: LIMITS.invocation,
       rolloutSeconds: LIMITS.rollout,

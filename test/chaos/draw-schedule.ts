@@ -56,9 +56,10 @@ const ATTEMPT_REQUESTS: readonly (readonly [process: string, channel: Channel, r
 /** Share of the trials whose searcher is priced, and the requests to its API among which faults are drawn. */
 const PRICED = 0.5;
 const API_REQUESTS = 60;
-/** Share of the trials whose run `a` trains asynchronously, and its staleness. */
+/** Share of the trials whose run `a` trains asynchronously. */
 const ASYNCHRONOUS = 0.5;
-const STALENESS = 2;
+/** At most 2, and little enough that the last step's rollouts are sampled by a trained version. */
+const stalenessOf = (steps: number) => Math.max(0, Math.min(2, steps - 2));
 /** Share of a session's requests that hang: each takes as long as the attempt may. */
 const SESSION_HANGS = 0.01;
 
@@ -91,7 +92,7 @@ export function drawSchedule(seed: number, steps = STEPS): Schedule {
   const ofApi = stream(seed, "chaos", "api");
   const searcher = ofApi.uniform() < PRICED ? "priced" : "trained";
   // And for staleness.
-  const staleness = stream(seed, "chaos", "staleness").uniform() < ASYNCHRONOUS ? STALENESS : 0;
+  const staleness = stream(seed, "chaos", "staleness").uniform() < ASYNCHRONOUS ? stalenessOf(steps) : 0;
   const scale = steps / STEPS;
   // Squared, so that most trials have few faults and some have many.
   const rate = MIN_RATE + (MAX_RATE - MIN_RATE) * random.uniform() ** 2;

@@ -11,7 +11,7 @@ import type { Attribute, StoreWrite } from "./writes.ts";
 export interface Entry {
   /**
    * Milliseconds since the trial began, when the request was passed on and when its answer came back. For one that hangs: when it came and
-   * when its caller gave up. For any other that is not passed on: equal.
+   * when its caller abandoned it. For any other that is not passed on: equal.
    */
   readonly sentAt: number;
   readonly answeredAt: number;
@@ -118,7 +118,7 @@ export interface Trial {
   /** In order. */
   readonly ends: readonly End[];
   /** In order. Absent: not measured. */
-  readonly starvation?: readonly Starvation[];
+  readonly starvation?: readonly Starvation[] | undefined;
 }
 
 export interface RunResult {

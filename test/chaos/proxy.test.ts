@@ -52,7 +52,7 @@ test("requests that hang, are dropped or are refused are in the history, and nev
     ["/passed", undefined, 200],
   ]);
   expect(reached).toEqual(["/passed"]);
-  // From its arrival until its caller gave up.
+  // From its arrival until its caller abandoned it.
   const [hung = expect.fail()] = history;
   expect(hung).toMatchObject({ sentAt: 0, answeredAt: 700 });
   await proxy.close();

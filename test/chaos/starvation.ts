@@ -23,13 +23,17 @@ export class StarvationMeter {
   readonly #timer: NodeJS.Timeout;
   readonly #pids: () => ReadonlyMap<string, number>;
   readonly #now: () => number;
-  /** In order. */
-  readonly measured: Starvation[] = [];
+  readonly #measured: Starvation[] = [];
 
   constructor(pids: () => ReadonlyMap<string, number>, now: () => number) {
     this.#pids = pids;
     this.#now = now;
     this.#timer = setInterval(() => this.#read(), READ_EVERY_MS).unref();
+  }
+
+  /** In order. Undefined where the system does not say. */
+  measured(): readonly Starvation[] | undefined {
+    return this.#last.size > 0 ? this.#measured : undefined;
   }
 
   stop(): void {
@@ -45,7 +49,7 @@ export class StarvationMeter {
       this.#last.set(process, { pid, at, waitedNs });
       // A process that has been restarted counts from 0.
       const seconds = (waitedNs - (last?.pid === pid ? last.waitedNs : 0)) / 1e9;
-      if (last && seconds > 0) this.measured.push({ process, from: last.at, to: at, seconds });
+      if (last && seconds > 0) this.#measured.push({ process, from: last.at, to: at, seconds });
     }
   }
 }

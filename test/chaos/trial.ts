@@ -285,7 +285,7 @@ async function resultOf(stage: Stage, endedInTime: boolean): Promise<Trial> {
     );
     const seconds = (performance.now() - startedAt) / 1000;
     const { strikes, ends } = supervisor;
-    const [starts, starvation] = [supervisor.starts(), stage.starvation.measured];
+    const [starts, starvation] = [supervisor.starts(), stage.starvation.measured()];
     return { endedInTime, seconds, runs, history, log, strikes, limits: LIMITS, starts, ends, starvation };
   } finally {
     store.close();

@@ -104,7 +104,7 @@ describe("a worker", () => {
   const beat = (at: number) => wrote(at, { name, act: "grant" });
   const dead = (at: number) => wrote(at, { name, act: "end" });
   // Twice the lease, three ticks, and the slack.
-  const MOST = 2 * 2 + 3 * 1 + 10;
+  const MAX_SECONDS = 2 * 2 + 3 * 1 + 10;
 
   test("that sends heartbeats and leaves is never overdue", () => {
     const beats = Array.from({ length: 40 }, (_, i) => beat(2 * i));
@@ -112,18 +112,18 @@ describe("a worker", () => {
   });
 
   test("that falls silent is declared dead within two leases, three ticks and the slack", () => {
-    expect(overdueWaits(trialOf([beat(1), beat(2), dead(2 + MOST - 0.1)]))).toEqual([]);
-    const found = overdueWaits(trialOf([beat(1), beat(2), dead(2 + MOST + 0.1)]));
+    expect(overdueWaits(trialOf([beat(1), beat(2), dead(2 + MAX_SECONDS - 0.1)]))).toEqual([]);
+    const found = overdueWaits(trialOf([beat(1), beat(2), dead(2 + MAX_SECONDS + 0.1)]));
     expect(found).toEqual([`${name}: held from 2.0 s, overdue by 10.1 s, instead of 10.0 s`]);
   });
 
   test("that is never declared dead is overdue, unless its run or the trial ends before the limit", () => {
     expect(overdueWaits(trialOf([beat(1)]))).toHaveLength(1);
-    expect(overdueWaits(trialOf([beat(1)], { seconds: 1 + MOST - 0.1 }))).toEqual([]);
+    expect(overdueWaits(trialOf([beat(1)], { seconds: 1 + MAX_SECONDS - 0.1 }))).toEqual([]);
     // A finished run ends at its last fact. A worker's registration and the facts of another run do not count.
     const fact = (at: number, what: string) => entry(at, at, { facts: [what] });
     const registered = "insert RUN#a WORKER#main-2";
-    const late = [beat(1), fact(1 + MOST + 1, "commit runs/a/teams/000003.json")];
+    const late = [beat(1), fact(1 + MAX_SECONDS + 1, "commit runs/a/teams/000003.json")];
     const early = [
       beat(1),
       fact(2, "step RUN#a STEP#000002 closed"),
@@ -135,7 +135,7 @@ describe("a worker", () => {
   });
 
   test("may be silent for longer while a process is stopped or waits for a silent store", () => {
-    const history = [beat(2), dead(2 + MOST + 4)];
+    const history = [beat(2), dead(2 + MAX_SECONDS + 4)];
     const silence = entry(3, 8, { channel: "s3", fault: "hang", status: 0 });
     expect(overdueWaits(trialOf(history))).toHaveLength(1);
     expect(overdueWaits(trialOf(history, { strikes: [struck(5, "stop", 4.5)] }))).toEqual([]);

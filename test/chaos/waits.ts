@@ -16,7 +16,7 @@ export function overdueWaits(trial: Trial): string[] {
 }
 
 /**
- * Checks the requests that hung, whose `answeredAt` is when the caller gave up, and all requests of attempts: the worker abandons an attempt
+ * Checks the requests that hung, whose `answeredAt` is when the caller abandoned them, and all requests of attempts: the worker abandons an attempt
  * `limits.rollout` after its call to the app, and the app and all agents end with it.
  */
 function overdueAnswers(trial: Trial): string[] {

@@ -2,15 +2,16 @@
 import { expect, test } from "vitest";
 import { redactError, redactor } from "../../core/redact.ts";
 
-const KEY = 'k+y/9Zq3"vX=';
+const KEY = 'k+y/9~Zq (3)"vX=';
 
 test.each([
   ["a header", `Bearer ${KEY}`],
   ["a header without its scheme", KEY],
   ["JSON", JSON.stringify(KEY).slice(1, -1)],
-  ["JSON by PHP", 'k+y\\/9Zq3\\"vX='],
-  ["JSON by .NET", 'k\\u002By/9Zq3\\"vX='],
-  ["a URL", encodeURIComponent(KEY)],
+  ["JSON by PHP", 'k+y\\/9~Zq (3)\\"vX='],
+  ["JSON by .NET", 'k\\u002By/9~Zq (3)\\"vX='],
+  ["a URL's path", encodeURIComponent(KEY)],
+  ["a URL's query", "k%2By%2F9%7EZq+%283%29%22vX%3D"],
 ])("a secret is removed as it is written in %s", (_, written) => {
   expect(redactor([`Bearer ${KEY}`])(`{"error":"no such key: ${written}."}`)).toBe('{"error":"no such key: ***."}');
 });

@@ -116,6 +116,11 @@ test.each([
     /'model\.layers\.0\.mlp\.gate_proj\.weight' has shape \[96,64\], but its metadata says \[64,64\]/,
   ],
   ["an unknown pre-tokenizer", replaced("smollm", "smullm"), /pre-tokenizer 'smullm' is not supported/],
+  [
+    "no pre-tokenizer",
+    renamed("tokenizer.ggml.pre", "tokenizer.ggml.per"),
+    /its metadata names no pre-tokenizer: use the model's Hugging Face folder, or a file from a newer converter/,
+  ],
   ["no merges", renamed("tokenizer.ggml.merges", "tokenizer.ggml.mergez"), /its metadata has no merges/],
   [
     "a size that is not a number",

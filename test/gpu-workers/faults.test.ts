@@ -201,7 +201,7 @@ test("a worker that was declared dead comes back as a new incarnation", async ()
   expect((await workersOf(store)).filter(({ agent }) => agent === "main")).toHaveLength(2);
 });
 
-test("a rollout that kills its worker three times while it runs alone is abandoned; rollouts that died beside it are not", async () => {
+test("a rollout that kills its worker three times while it runs alone is abandoned; rollouts that died alongside it are not", async () => {
   const liveness = { heartbeatSeconds: 0.05, leaseSeconds: 0.3, pollSeconds: 0.02 };
   const { config, store } = await openRun(log, { liveness, limits: { lostFraction: 1 } });
   const run = await readRunContext(config.run, "0.0.0", store, log);

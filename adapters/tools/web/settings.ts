@@ -96,10 +96,16 @@ function mcpFault(input: unknown, [ofCommand = [], ofUrl = []]: readonly (readon
   return issues.map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message)).join("; ");
 }
 
+const KEY_WORD = /^(?:api|access)?(?:key|token|secret|password|auth|authorization|sig|signature)$/i;
+const WORD_BREAK = /[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])/;
+
+/** Whether the last word of a parameter's name says that it holds a key: `apiKey`, `access_token`; not `maxTokens`, `keywords` or `author`. */
+const namesKey = (parameter: string): boolean => KEY_WORD.test(parameter.split(WORD_BREAK).at(-1) ?? "");
+
 /** The run's config records the URL. */
 function refuseKeyInQuery(url: string, context: z.RefinementCtx): void {
   if (!URL.canParse(url)) return;
-  const secret = [...new URL(url).searchParams.keys()].find((name) => /key|token|secret|password|auth/i.test(name));
+  const secret = [...new URL(url).searchParams.keys()].find(namesKey);
   if (secret !== undefined)
     context.addIssue(
       `its parameter ${secret} would be recorded: let query name the environment variable that holds it`,

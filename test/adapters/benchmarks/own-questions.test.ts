@@ -51,7 +51,7 @@ test("own files: a held-out question is refused for training even under another 
 });
 
 test("a held-out question is refused for training even with another encoding of its accents, or space around it", async () => {
-  const row = { answer: "Here", facts: { café: "Café" } };
+  const row = { answer: "Here", facts: { cafz: "Here", café: "Café" } };
   const held = fileOf("accents.jsonl", { ...row, id: "h", prompt: "Where is the café?" });
   const decomposed = JSON.parse(JSON.stringify(row).normalize("NFD"));
   for (const copy of [decomposed, { answer: "Here" }]) {

@@ -1,7 +1,7 @@
 /** @file Clients that disconnect while they send a request. */
 import { connect } from "node:net";
 import { expect, test } from "vitest";
-import { disconnectNoticed, openHarness } from "./harness.ts";
+import { openHarness, settled } from "./harness.ts";
 
 test.each([
   ["chat/completions", "content-length: 1000"],
@@ -15,9 +15,9 @@ test.each([
     const head = `POST /gate/v1/${path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${main.apiKey}\r\n${length}`;
     const socket = connect(harness.port, "127.0.0.1");
     socket.write(`${head}\r\n\r\n8\r\n{"model"`);
-    await disconnectNoticed();
+    await settled();
     socket.destroy();
-    await disconnectNoticed();
+    await settled();
     expect(harness.lines).toEqual([]);
   },
 );

@@ -110,8 +110,8 @@ function countCanceled(attempt: Attempt): () => number {
   return () => canceled;
 }
 
-/** Time for a closed connection to be noticed at its other end. */
-export const disconnectNoticed = () => new Promise((resolve) => setTimeout(resolve, 100));
+/** Time for the server to notice what its client has sent, or that it has disconnected, and for pending promises to settle. */
+export const settled = () => new Promise((resolve) => setTimeout(resolve, 100));
 
 /** An agent whose sampler records each sample in `samples`. Its weights follow from its name and version. */
 export function scriptedAgent(

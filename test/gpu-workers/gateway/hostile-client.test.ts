@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { expect, test, vi } from "vitest";
 import type { AgentAccess } from "../../../core/contracts/app-rollout.ts";
 import { sessionKey } from "../../../gpu-workers/gateway/session-keys.ts";
-import { disconnectNoticed, type HarnessOptions, openHarness, pausedSampling, planOf, tokenizer } from "./harness.ts";
+import { type HarnessOptions, openHarness, pausedSampling, planOf, settled, tokenizer } from "./harness.ts";
 
 async function start(options: HarnessOptions = {}) {
   const harness = await openHarness(options);
@@ -81,7 +81,7 @@ test("a body that arrives after the attempt has ended samples nothing", async ()
   await expect(attempt.turn("main", turn("say late"), new AbortController().signal)).rejects.toMatchObject({
     code: "canceled",
   });
-  await disconnectNoticed();
+  await settled();
   expect(harness.samples).toEqual([]);
 });
 
@@ -275,7 +275,7 @@ test("an attempt that is canceled before it begins leaves no unhandled rejection
   const { harness } = await start();
   const run = harness.run(async (_call) => Promise.reject(new Error("too late")), 1, AbortSignal.abort());
   await expect(run).rejects.toMatchObject({ code: "canceled" });
-  await disconnectNoticed();
+  await settled();
 });
 
 test.each([true, false])("a reply whose client disconnects midway is not recorded (stream: %s)", async (stream) => {
@@ -291,7 +291,7 @@ test.each([true, false])("a reply whose client disconnects midway is not recorde
   ];
   socket.write(lines.join("\r\n"));
   await new Promise<void>((resolve) => socket.once("data", () => resolve(void socket.pause())));
-  await disconnectNoticed();
+  await settled();
   socket.destroy();
   const finished = await outcome({ answer: "short" });
   expect(finished.app?.counts["main"]?.branches).toBe(1);

@@ -21,7 +21,7 @@ export async function mcpTools(
   calls: ExternalCalls,
 ): Promise<Tool<Record<string, unknown>>[]> {
   const { usdPerCall, cached } = settings;
-  // Identifies everything that determines the answers, except headers and environment variables, whose values are secret.
+  // Identifies everything that determines the answers, except headers, parameters and environment variables whose values may be secret.
   const backend = "command" in settings ? [settings.command, ...settings.arguments].join(" ") : settings.url;
   const all = await calls.call({ tool: `mcp ${name}`, backend, arguments: null }, z.array(McpTool), 0, async () => {
     const listed = await server.tools();

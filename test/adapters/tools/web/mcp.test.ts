@@ -93,10 +93,11 @@ test("an invalid setting of a server is named; settings with both a command and 
   await refused({ url, seconds: "60" }, /mcp\.sums: seconds: Invalid input: expected number, received string$/);
   // 35 days: more than a timer can wait.
   await refused({ url, seconds: 3_000_000 }, /mcp\.sums[.:] ?seconds: Too big: expected number to be <=2147483/);
-  await refused(
-    { url: `${url}?a=b&tavilyApiKey=x` },
-    /mcp\.sums: url: its parameter tavilyApiKey would be recorded: let query name the environment variable/,
-  );
+  for (const name of ["tavilyApiKey", "api_key", "apikey", "access-token", "sig"])
+    await refused(
+      { url: `${url}?author=b&maxTokens=1&keywords=c&${name}=x` },
+      new RegExp(`mcp\\.sums: url: its parameter ${name} would be recorded: let query name the environment variable`),
+    );
   await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers" \(known keys: (?!.*headers)/);
   await refused({ ...stdio, url }, /mcp\.sums: give either a command .* or a url/);
   await refused({}, /mcp\.sums: give either a command .* or a url/);
@@ -189,7 +190,7 @@ test("a pattern that would backtrack exponentially does not block the process, a
   expect(parsed({ date: "2024-11" })).toBe("malformed");
 });
 
-test("a server over HTTP gets its header from a variable; a 401 is not retryable, and a 503 is an outage after which a new session is opened", async () => {
+test("a server over HTTP gets its header and a parameter of its URL from a variable; a 401 is not retryable, and a 503 is an outage after which a new session is opened", async () => {
   const seen: unknown[] = [];
   let sessions = 0;
   let refusal: number | undefined;
