@@ -1,4 +1,4 @@
-/** @file The shape of SmolLM2-135M, the smallest real LLM that the benchmarks use. */
+/** @file The shape of SmolLM2-135M, with random weights in the benchmarks. */
 import type { ModelConfig } from "../engine/checkpoint/config.ts";
 
 export const SMOLLM2_135M: ModelConfig = {

@@ -116,7 +116,7 @@ export function noteChangedRecipe(folder: string, recipe: string): void {
   if (!existsSync(file)) writeAtomically(file, `${hash}\n`);
   if (readText(file).trim() === hash) return;
   console.error(
-    `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from its earlier code or data; to ask again, remove ${folder}`,
+    `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from its earlier code or data; to start the evaluation over, remove ${folder}`,
   );
 }
 

@@ -88,7 +88,7 @@ function checkedTool(tool: Tool): Tool {
   if (typeof parameters === "object" && parameters !== null && "_zod" in parameters) return tool;
   throw new MgrpoError(
     "recipe-invalid",
-    `tool '${name}': its parameters are not a schema of Zod 4: write z.strictObject({ … }), empty for a tool without parameters`,
+    `tool '${name}': its parameters are not a Zod 4 schema: write z.strictObject({ … }), empty for a tool without parameters`,
   );
 }
 

@@ -207,17 +207,17 @@ const broken: [string, keyof typeof laws, Trial][] = [
   ],
   [
     "an answer billed twice",
-    "the judge's bill exceeds its answers only by requests whose cost is unknown",
+    "the judge's bill exceeds the cost of its answers only by requests whose cost is unknown",
     withRun({ judgesMicroUsd: 4000 }),
   ],
   [
     "a hung request billed beyond its maximum",
-    "the judge's bill exceeds its answers only by requests whose cost is unknown",
+    "the judge's bill exceeds the cost of its answers only by requests whose cost is unknown",
     trialOf([...story(), hung()], { runs: [{ ...run, judgesMicroUsd: 14_001 }] }),
   ],
   [
     "an answer billed twice alongside ten throttled requests to the store",
-    "the judge's bill exceeds its answers only by requests whose cost is unknown",
+    "the judge's bill exceeds the cost of its answers only by requests whose cost is unknown",
     trialOf([...story(), ...Array.from({ length: 10 }, throttled)], { runs: [{ ...run, judgesMicroUsd: 4000 }] }),
   ],
   ["a tool's request that is not billed", TOOLS_BILL, trialOf([...story(), lookedUp("eval-a")])],

@@ -22,7 +22,7 @@ type Law = (evidence: Evidence) => string[];
 export const verdictsOf = ({ history }: Trial): number =>
   history.filter(({ verdictMicroUsd }) => verdictMicroUsd !== undefined).length;
 
-/** Everything in the history that took effect, in the order of the answers. */
+/** Requests that recorded at least one fact, in the order of their answers. */
 const effects = ({ history }: Trial): Entry[] =>
   history.filter(({ facts }) => facts.length > 0).toSorted((a, b) => a.answeredAt - b.answeredAt);
 
@@ -93,7 +93,7 @@ export const laws: Readonly<Record<string, Law>> = {
     return billed < paid ? [`paid ${paid} micro-dollars, billed ${billed}`] : [];
   },
 
-  "the judge's bill exceeds its answers only by requests whose cost is unknown": ({ trial }) => {
+  "the judge's bill exceeds the cost of its answers only by requests whose cost is unknown": ({ trial }) => {
     const { paid, billed } = judgesBill(trial);
     const excused = unknownCosts(trial);
     return billed > paid + excused * MAX_REQUEST_MICRO_USD
@@ -170,7 +170,7 @@ function judgesBill({ history, runs }: Trial): { readonly paid: number; readonly
 /** A request whose cost stays unknown, for example because it hung, is billed at its maximum. No request of a trial has a higher maximum than this. */
 const MAX_REQUEST_MICRO_USD = 12_000;
 
-/** Requests to the judge that may be under way when a process dies. */
+/** The most requests to the judge that can be in flight when a process dies. */
 export const MAX_CONCURRENT_REQUESTS = 16;
 
 /** Processes whose death may lose an answer of the judge: functions and evaluation workers ask it, and the cloud stores its verdicts. */
@@ -178,7 +178,7 @@ export const ANSWER_LOSING_PROCESSES = /^(functions|cloud|eval-.*)$/;
 
 /**
  * How many answers of the judge may have been lost: to faults of the functions' requests, to deaths, to the deadline of a verdict. An event
- * that is lost, late or doubled is no excuse.
+ * that is lost, late or duplicated excuses nothing.
  */
 const disturbances = (trial: Trial): number =>
   countFaults(trial, ({ channel }) => channel !== "events") + countCutOff(trial);
@@ -196,9 +196,9 @@ const countFaults = ({ history }: Trial, counts: (entry: Entry) => boolean): num
 
 /** Requests to the judge that a kill, a stop or a failure of a process, or the deadline of a verdict, may have cut off. */
 function countCutOff({ strikes, log }: Trial): number {
-  const deaths =
+  const interruptions =
     strikes.filter(({ process }) => ANSWER_LOSING_PROCESSES.test(process)).length + log.filter(isFailure).length;
-  return deaths * MAX_CONCURRENT_REQUESTS + log.filter((line) => line.includes("no verdict within")).length;
+  return interruptions * MAX_CONCURRENT_REQUESTS + log.filter((line) => line.includes("no verdict within")).length;
 }
 
 /** A worker exits on an error, such as a full disk, and what it had in flight ends with it. */
@@ -207,7 +207,7 @@ function isFailure(line: string): boolean {
   return ANSWER_LOSING_PROCESSES.test(process) && line.includes('"what":"worker failed"');
 }
 
-/** The API of a priced searcher counts tokens by the order of its answers, and the digest of a rollout covers these counts. */
+/** The n-th answer of a priced searcher's API has n output tokens, and a rollout's digest covers its token counts. */
 const withoutCounts = (records: unknown): unknown =>
   JSON.parse(
     JSON.stringify(records ?? null, (name, value: unknown) =>

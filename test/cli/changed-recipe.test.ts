@@ -8,7 +8,7 @@ import { noteChangedRecipe } from "../../cli/suite/evaluate.ts";
 const project = mkdtempSync(join(tmpdir(), "mgrpo-changed-recipe-"));
 afterAll(() => rmSync(project, { recursive: true }));
 
-test("a recipe that has changed since its evaluation began is reported each time, until it is changed back; a recipe of this package is not", () => {
+test("a recipe that has changed since its evaluation began is reported each time until it is changed back; a recipe of this package is never reported", () => {
   const [recipe, folder] = [join(project, "team"), join(project, "evaluation")];
   for (const one of [recipe, folder]) mkdirSync(one);
   const rewards = (text: string) => writeFileSync(join(recipe, "rewards.ts"), text);
@@ -25,7 +25,7 @@ test("a recipe that has changed since its evaluation began is reported each time
     rewards("export const correct = 0;");
     for (const _ of [1, 2])
       expect(noted()).toEqual([
-        `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from its earlier code or data; to ask again, remove ${folder}`,
+        `recipe '${recipe}' has changed since this evaluation began: answers and scores so far may come from its earlier code or data; to start the evaluation over, remove ${folder}`,
       ]);
     expect(noted("atlas")).toEqual([]);
     rewards("export const correct = 1;");

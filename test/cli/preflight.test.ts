@@ -91,7 +91,7 @@ test("before an evaluation, one pass finds rewards that cannot be opened and a m
   await expect(evaluation).rejects.toThrow(/rewards\(\) threw Error: no rubric.*no checkpoint folder 'nowhere'/s);
 });
 
-test("a model server that does not run is reported once before the run, but one that answers 404 is not; if the workers are elsewhere, none is", async () => {
+test("a model server that is down is reported once, before the run; one that answers 404 is not, and no server is asked if the workers are elsewhere", async () => {
   const running = await serveHttp((_, response) => response.writeHead(404).end());
   const stopped = `http://127.0.0.1:${await freePort()}/v1`;
   const config = await relay(
@@ -126,7 +126,7 @@ test("a tool that cannot be described to an agent is refused: one without a Zod 
     return (await preflight(team, { ...site, models: "stored" })).findings.all.map(({ message }) => message);
   };
   expect(await messagesWith("find")).toEqual([
-    expect.stringMatching(/tool 'find': its parameters are not a schema of Zod 4: write z\.strictObject/),
+    expect.stringMatching(/tool 'find': its parameters are not a Zod 4 schema: write z\.strictObject/),
   ]);
   const misnamed = (agent: string) =>
     expect.stringMatching(`agents.${agent}.tools: .* has tool 'find' under the key 'seek': use its name as the key`);

@@ -1,4 +1,4 @@
-/** @file How full a sampler's decodes are while rollouts of different lengths end: a slot that becomes free is prefilled before the next decode. */
+/** @file Batch occupancy of a sampler while rollouts of different lengths end: a slot that becomes free is refilled before the next decode. */
 import { expect, test } from "vitest";
 import { parseCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { parameterTensors } from "../../engine/compiled/graphs/weights.ts";
@@ -57,7 +57,7 @@ function rollout(number: number, limit: number) {
   return { request, arrival: number, limit, resolve: () => {}, reject };
 }
 
-test("beside a long rollout, the next ones are prefilled as slots become free: no decode has an idle row while any wait", async () => {
+test("alongside a long rollout, slots that become free are refilled: no decode has an idle row while a rollout waits", async () => {
   // One rollout of 12 tokens holds a slot; nine of 3 tokens take turns in the other three: 9 * 3 / 3 decodes.
   // Then the long one is alone.
   const steps = await stepsOf([12, ...Array<number>(9).fill(3)]);

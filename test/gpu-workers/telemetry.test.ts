@@ -68,7 +68,7 @@ test("takeBefore takes the conversations of all earlier steps, each once", () =>
   expect([...latencies.takeBefore(Number.POSITIVE_INFINITY).keys()]).toEqual([2]);
 });
 
-test("of the main agent's trajectories, exactly those with a nonzero advantage have the trainer's log-probs stored", async () => {
+test("the trainer's log-probs are stored for exactly those of the main agent's trajectories that have a nonzero advantage", async () => {
   const { config, store, groups } = await trainOneStep();
   const key = objectKeys.trainedTokens(config.run, 0, "main");
   const file = (await store.objects.get(key)) ?? expect.fail(key);

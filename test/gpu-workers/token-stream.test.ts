@@ -87,7 +87,7 @@ async function expectTokenStream(tokenizer: Tokenizer, scripted: Script): Promis
   expect(conversation.stop).toBe("answered");
   expect(conversation.turns.map((t) => t.responses.length)).toEqual([...turns.map((calls) => calls.length), 0]);
 
-  // Through the tokenizer, which may replace characters that it does not know.
+  // Through the tokenizer, which replaces words that it does not know with [UNK].
   const roundTrip = (text: string) => tokenizer.decode(tokenizer.encodeTemplate(text));
   const template = rendered(tokenizer, scripted, conversation, tools);
   expect(tokenizer.decode(trajectory.tokens)).toBe(roundTrip(template.trimEnd()));

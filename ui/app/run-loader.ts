@@ -1,6 +1,7 @@
 /**
- * @file Loads a run's view as the run grows: only new steps, one load at a time (reloader.ts). A failed load is repeated every few seconds: an
- * outage may be over before the stream of pulses notices it. Meanwhile the known view stays, and the header shows what the stream reports.
+ * @file Loads a run's view as the run grows: only new steps and the newest known one, one load at a time (reloader.ts). A failed load is
+ * repeated every few seconds: an outage may be over before the stream of pulses notices it. Meanwhile the known view stays, and the header
+ * shows what the stream reports.
  *
  *     load ──> loading ──view──> loaded, or the next revision
  *                 └──failed──> waits for: a pause     unblocked by: time; after `close`, nothing follows

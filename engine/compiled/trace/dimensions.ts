@@ -1,6 +1,6 @@
 /**
  * @file Symbolic dimensions. tfjs shapes are plain numbers, so while a graph is traced, each length that varies between executions is represented
- * by a large prime of its own. Products (batch x tokens) then factor uniquely, so every traced shape can be converted to a symbolic one.
+ * by a large prime of its own, or by a sum of two. Products (batch x tokens) then factor uniquely, so every traced shape can be converted to a symbolic one.
  */
 import { MgrpoError } from "../../../core/errors.ts";
 import type { Port } from "../onnx/serialize.ts";

@@ -21,7 +21,7 @@ export const chatCompletions: Dialect<ChatCompletionRequest> = {
 
 const FINISH = { stop: "stop", length: "length", calls: "tool_calls" } as const;
 
-/** Replies carry no time: equal rollouts get byte-identical replies. */
+/** The time at which every reply says that it was created: equal rollouts get byte-identical replies. */
 export const CREATED = 0;
 
 function completionOf(reply: TurnReply, { model, logprobs }: ChatCompletionRequest): object {
@@ -41,7 +41,7 @@ function completionOf(reply: TurnReply, { model, logprobs }: ChatCompletionReque
   return { ...envelope(reply, model, "chat.completion"), choices: [choice], usage: usageOf(reply) };
 }
 
-/** The events of a stream. The whole turn is sampled before the first: what a client reads is what is trained on. */
+/** The chunks of a stream. The whole turn is sampled before the first chunk is sent: what a client reads is what is trained on. */
 function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
   const { model, logprobs, stream_options: options } = request;
   const head = envelope(reply, model, "chat.completion.chunk");
@@ -50,7 +50,7 @@ function chunksOf(reply: TurnReply, request: ChatCompletionRequest): object[] {
     choices: [{ index: 0, delta, finish_reason: finish, ...more }],
   });
   const content = contentOf(reply);
-  // One chunk has all log-probs: that of the text, or that of the finish reason if the turn has no text.
+  // A single chunk has all log-probs: the text's, or the finish reason's if the turn has no text.
   const sampled = logprobs ? { logprobs: logProbsOf(reply) } : {};
   return [
     chunk({ role: "assistant", content: content === null ? null : "" }),

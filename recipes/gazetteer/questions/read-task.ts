@@ -1,7 +1,7 @@
 /**
  * @file Reads a task in English, so that a program can judge it: every phrasing of phrasings.ts but comparisons, and what models write
- * instead ("the area of Chad", "country bordering Iraq, whose currency is the lira"). Returns undefined if it recognizes nothing. Text
- * before a condition is ignored; text after one is read as part of its value.
+ * instead ("the area of Chad", "country bordering Iraq, whose currency is the lira"). `readTask` returns
+ * undefined if it recognizes nothing. Text before a condition is ignored; text after one is read as part of its value.
  */
 import type { Asked, Condition } from "../../atlas/questions/look-up.ts";
 import { escapeRegExp } from "../world/prose.ts";
@@ -16,7 +16,7 @@ export interface Task {
   readonly where: readonly Condition[];
 }
 
-/** Wordings of conditions that no phrasing has. */
+/** Wordings of conditions that models use and no phrasing has. */
 const EXTRA_WORDINGS: Readonly<Record<Condition["field"], readonly string[]>> = {
   capital: ["has the capital of {value}", "capital is {value}", "with the capital {value}", "with capital {value}"],
   borders: [

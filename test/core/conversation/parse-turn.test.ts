@@ -160,10 +160,10 @@ test.each<[what: string, tool: object, message: RegExp]>([
   [
     "no parameters",
     { parameters: undefined },
-    /^tool 'search': its parameters are not a schema of Zod 4: write z\.strictObject/,
+    /^tool 'search': its parameters are not a Zod 4 schema: write z\.strictObject/,
   ],
-  ["a JSON Schema", { parameters: { type: "object" } }, /are not a schema of Zod 4/],
-  ["a schema of Zod 3", { parameters: z3.object({ query: z3.string() }) }, /are not a schema of Zod 4/],
+  ["a JSON Schema", { parameters: { type: "object" } }, /are not a Zod 4 schema/],
+  ["a Zod 3 schema", { parameters: z3.object({ query: z3.string() }) }, /are not a Zod 4 schema/],
   ["a text as its parameters", { parameters: z.string() }, /are of type string, but a call's arguments are an object/],
   ["no run", { run: undefined }, /^tool 'search' has no function run/],
 ])("a tool with %s is refused, and the message says what is wrong with it", (_what, fields, message) => {

@@ -1,4 +1,4 @@
-/** @file Downloads from the hub: resumed where they stopped, by one process or several, verified, and each failure of the disk as one line. */
+/** @file Downloads from the hub: resumed where they stopped, by one process or several, and verified; an error of the disk is reported in one line. */
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -16,7 +16,7 @@ test("an interrupted download resumes where it stopped", async () => {
   expect(sha256(readFileSync(blobOfWeights()))).toBe(sha256(weights));
 });
 
-test("a download that the hub refuses on every attempt fails with the hub's reason", async () => {
+test("a download that the hub rate-limits on every attempt fails with the hub's reason", async () => {
   hub().faults.limitsFiles = true;
   await expect(fetchModel(MODEL, settings(), report)).rejects.toMatchObject({
     code: "hub-unavailable",
@@ -35,7 +35,7 @@ test("a download that a killed process left behind is resumed", async () => {
   expect(existsSync(`${blobOfWeights()}.incomplete`)).toBe(false);
 });
 
-test("a partial download with a modification time in the future, by another clock, is resumed long before that time", async () => {
+test("a partial download whose modification time is in the future, as another clock set it, is resumed long before that time", async () => {
   mkdirSync(join(root(), "blobs"), { recursive: true });
   writeFileSync(`${blobOfWeights()}.incomplete`, weights.slice(0, 70_000));
   const inAnHour = Date.now() / 1000 + 3600;
