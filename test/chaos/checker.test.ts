@@ -255,7 +255,9 @@ test.each(LOSE_ANSWERS)("the death of %s, but not a trainer's, excuses a request
   expect(check({ trial: trialOf(story(), { ...billed, strikes: [death(process)] }), reference })).toEqual([]);
   // A worker that only runs rollouts and trains never asks the judge.
   const other = trialOf(story(), { ...billed, strikes: [death("main-a")] });
-  expect(check({ trial: other, reference })).toEqual([expect.stringMatching(/^the judge's bill exceeds its answers/)]);
+  expect(check({ trial: other, reference })).toEqual([
+    expect.stringMatching(/^the judge's bill exceeds the cost of its answers/),
+  ]);
 });
 
 test("the failure of an evaluation worker, but not a trainer's, excuses a request billed at its maximum", () => {
@@ -263,7 +265,7 @@ test("the failure of an evaluation worker, but not a trainer's, excuses a reques
   const failed = (process: string) => [`${process}: {"level":"error","what":"worker failed","code":"disk-full"}`];
   expect(check({ trial: trialOf(story(), { ...billed, log: failed("eval-a") }), reference })).toEqual([]);
   const [violation] = check({ trial: trialOf(story(), { ...billed, log: failed("main-a") }), reference });
-  expect(violation).toMatch(/^the judge's bill exceeds its answers/);
+  expect(violation).toMatch(/^the judge's bill exceeds the cost of its answers/);
 });
 
 test("a write whose target died during it may have taken effect, but never counts as a repeat", () => {
@@ -283,7 +285,7 @@ test("a full disk of the table, but not of the objects, excuses a request billed
     });
   expect(check({ trial: billed("dynamo"), reference })).toEqual([]);
   expect(check({ trial: billed("s3"), reference })).toEqual([
-    expect.stringMatching(/^the judge's bill exceeds its answers/),
+    expect.stringMatching(/^the judge's bill exceeds the cost of its answers/),
   ]);
 });
 

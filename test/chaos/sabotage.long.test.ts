@@ -246,7 +246,7 @@ const sabotages: [string, readonly string[], Sabotage][] = [
   ],
   [
     "a bill that keeps what was reserved",
-    ["the judge's bill exceeds its answers only by requests whose cost is unknown"],
+    ["the judge's bill exceeds the cost of its answers only by requests whose cost is unknown"],
     { store: of("functions", (store) => swallow(store, (change) => ofJudges(change) && change.remove !== undefined)) },
   ],
   [

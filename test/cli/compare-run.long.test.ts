@@ -85,7 +85,9 @@ test("each arm and seed is one run; the repeated command keeps finished runs and
   );
 });
 
-test("Ctrl-C in a repeated comparison whose runs have all finished is not reported as an interruption", { timeout: TIMEOUT }, async () => {
+test("Ctrl-C in a repeated comparison whose runs have finished is not an interruption", {
+  timeout: TIMEOUT,
+}, async () => {
   // Uses the records that the first test wrote.
   const interrupt = (event: string | symbol) => {
     if (event === "SIGINT") queueMicrotask(() => process.emit("SIGINT"));
