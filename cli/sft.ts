@@ -36,7 +36,7 @@ import { refuseUntrainable } from "./local/model-needs.ts";
 import { writeAtomically } from "./local/written-files.ts";
 import { followTraining } from "./sft/follow.ts";
 import { type ExampleInput, type ExampleSource, openDemonstrations, type SourceOptions } from "./sft/sources.ts";
-import { pathOfRuns } from "./unread-settings.ts";
+import { refuseSettingsOfRuns } from "./unread-settings.ts";
 
 export interface SftOptions extends SourceOptions {
   /** The folder that each agent's model is written to, as `<to>/<agent>`. */
@@ -80,7 +80,8 @@ export async function sft(recipeName: string, options: SftOptions): Promise<void
   const recipe = await openNamedRecipe(recipeName);
   const { arm, seed, set } = options;
   checkOptions(options);
-  const resolved = resolveConfig(recipe, { run: "sft", seed, arm, set, recipe: recipeName });
+  const settings = [...set, "steps=1"];
+  const resolved = resolveConfig(recipe, { run: "sft", seed, arm, set: settings, recipe: recipeName });
   const config = await pinModels(resolved, startedFrom(options.to, resolved));
   const agents = agentsOf(config, options.agent);
   const source = await openDemonstrations(recipe, config, options, options.agent);
@@ -129,15 +130,15 @@ function recordStart({ agent, stateFolder }: AgentTraining, { agents }: RunConfi
   writeAtomically(join(stateFolder, STARTED_FILE), JSON.stringify({ agents: { [agent]: { model } } }));
 }
 
+/** What `sft` has in place of M-GRPO's setting. */
+function remedyFor(path: string): string | undefined {
+  if (path.endsWith(".optimizer")) return "leave it out, and set sft's own learning rate with --learning-rate";
+  if (["steps", "sampledTokens", "budget"].includes(path)) return "--epochs or --tokens says how long sft trains";
+  return undefined;
+}
+
 function checkOptions({ fromRun, minReward, heldOut, set }: SftOptions): void {
-  for (const setting of set) {
-    const path = pathOfRuns(setting);
-    if (path === undefined) continue;
-    const why = path.endsWith(".optimizer")
-      ? "changes M-GRPO's optimizer, but sft uses its own: leave it out, and set sft's learning rate with --learning-rate"
-      : "changes only M-GRPO: leave it out; --epochs or --tokens says how long sft trains";
-    throw new MgrpoError("config-invalid", `--set ${setting} ${why}`);
-  }
+  refuseSettingsOfRuns("sft", set, { remedyFor });
   if (minReward !== undefined && fromRun === undefined) {
     throw new MgrpoError("config-invalid", "--min-reward goes with --from-run <run>: add it");
   }

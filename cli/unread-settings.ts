@@ -21,27 +21,39 @@ const TRAINING_ONLY_SETTINGS = [
 /** The settings of an agent that only training reads. */
 const TRAINING_ONLY_AGENT_SETTINGS = ["optimizer", "temperature", "share", "workers"];
 
-/** The path that a setting changes, itself or within its JSON, and that only training reads. Undefined: there is none. */
-function trainingOnlyPath(setting: string): string | undefined {
+/** The paths that a setting changes, itself or within its JSON, and that only training reads. */
+function trainingOnlyPaths(setting: string): string[] {
   const chosen = chosenBy([setting]);
   const ofAgents = Object.keys(chosen("agents") ?? {}).flatMap((agent) =>
     TRAINING_ONLY_AGENT_SETTINGS.map((name) => `agents.${agent}.${name}`),
   );
-  return [...TRAINING_ONLY_SETTINGS, ...ofAgents].find((path) => chosen(path) !== undefined);
+  return [...TRAINING_ONLY_SETTINGS, ...ofAgents].filter((path) => chosen(path) !== undefined);
 }
 
-/** The path that a setting changes, itself or within its JSON, and that only training and evaluations read. Undefined: there is none. */
-export function pathOfRuns(setting: string): string | undefined {
+/** The same for what only training and evaluations read. */
+function pathsOfRuns(setting: string): string[] {
   const chosen = chosenBy([setting]);
-  return trainingOnlyPath(setting) ?? ["budget", "evaluation"].find((path) => chosen(path) !== undefined);
+  const others = ["algorithm", "budget", "evaluation"].filter((path) => chosen(path) !== undefined);
+  return [...trainingOnlyPaths(setting), ...others];
 }
 
-/** Refuses settings that only training and evaluations read. `budget`: what limits the cost of the command instead. */
-export function refuseSettingsOfRuns(command: string, set: readonly string[], budget = "leave it out"): void {
+interface ReadSettings {
+  /** Whether the command reads this path nevertheless. */
+  readonly reads?: (path: string) => boolean;
+  /** What to do instead of setting this path. Undefined: nothing. */
+  readonly remedyFor?: (path: string) => string | undefined;
+}
+
+/** Refuses settings that only training and evaluations read. */
+export function refuseSettingsOfRuns(
+  command: string,
+  set: readonly string[],
+  { reads = () => false, remedyFor = () => undefined }: ReadSettings = {},
+): void {
   for (const setting of set) {
-    const path = pathOfRuns(setting);
+    const path = pathsOfRuns(setting).find((one) => !reads(one));
     if (path === undefined) continue;
-    const remedy = path === "budget" ? budget : "leave it out";
+    const remedy = remedyFor(path) ?? "leave it out";
     throw new MgrpoError("config-invalid", `--set ${setting}: ${command} does not read ${path}: ${remedy}`);
   }
 }
@@ -49,7 +61,7 @@ export function refuseSettingsOfRuns(command: string, set: readonly string[], bu
 /** `option`: where the settings are given. */
 export function refuseTrainingOnlySettings(set: readonly string[], option = "--set"): void {
   for (const setting of set) {
-    const path = trainingOnlyPath(setting);
+    const [path] = trainingOnlyPaths(setting);
     if (path === undefined) continue;
     const what = setting.startsWith(path) ? `${option} ${setting}` : `${option} ${setting}: ${path}`;
     const own = path.endsWith("temperature") ? "; a suite has its own (evaluation.suites.0.temperature)" : "";

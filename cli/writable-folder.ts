@@ -22,13 +22,17 @@ export function faultOfWriting(folder: string, make: () => unknown = () => {}): 
   }
 }
 
-/** Makes a folder with a new name where the system keeps temporary files. Throws `storage-unwritable` if it cannot be made. */
+/** Errors that say that a folder cannot be written, unlike those of a disk that is full. */
+const UNWRITABLE = ["ENOENT", "ENOTDIR", "EACCES", "EPERM", "EROFS"];
+
+/** Makes a folder with a new name where the system keeps temporary files. Throws `storage-unwritable` if that cannot be written. */
 export function makeTemporary(prefix: string): string {
   const parent = tmpdir();
   try {
     return mkdtempSync(join(parent, prefix));
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
+    const { code = "" } = cause as NodeJS.ErrnoException;
+    if (!UNWRITABLE.includes(code)) throw cause;
     const message = `${parent} takes no temporary files (${code}): set TMPDIR to a folder that you can write to`;
     throw new MgrpoError("storage-unwritable", message, { cause });
   }

@@ -50,7 +50,8 @@ export interface AskedTeam {
 
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   refuseTemperatures(set);
-  refuseSettingsOfRuns("ask", set, "tools.budget and each agent's limits bound what a question costs");
+  const budget = "tools.budget and each agent's limits bound what a question costs";
+  refuseSettingsOfRuns("ask", set, { remedyFor: (path) => (path === "budget" ? budget : undefined) });
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));

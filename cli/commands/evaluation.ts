@@ -149,7 +149,7 @@ function addAsk(program: Command): void {
     .addOption(temperatureOption("sampling temperature; 0 is greedy").default(0))
     .addOption(armOption())
     .addOption(seedOption().default(1))
-    .addOption(settingOption())
+    .addOption(settingOption("agents.main.limits.turns=4"))
     .action(async (question, options) => (await import("../ask.ts")).ask(question, options));
 }
 
@@ -169,7 +169,7 @@ function addServe(program: Command): void {
       "127.0.0.1",
     )
     .addOption(temperatureOption("sampling temperature for requests that set none (default: the training temperature)"))
-    .addOption(settingOption())
+    .addOption(settingOption("agents.main.engine.slots=8"))
     .action(async (team, options) => (await import("../serve.ts")).serveTeam(team, options));
 }
 
@@ -186,6 +186,6 @@ function addJudge(program: Command): void {
     .option("--recipe <recipe>", "recipe whose judge is checked (default: atlas, which has none, so it needs --judge)")
     .addOption(judgeOption())
     .option("--criteria <file>", "instructions for the judge, instead of the recipe's")
-    .addOption(settingOption())
+    .addOption(settingOption("judge.votes=3"))
     .action(async (file, options) => (await import("../judge/check.ts")).checkJudge(file, options));
 }

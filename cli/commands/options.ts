@@ -11,8 +11,8 @@ export const runArgument = () => new Argument("<run>", "name of the run");
 /** Collects the values of a repeatable option. */
 export const collect = (value: string, earlier: readonly string[]) => [...earlier, value];
 
-export const settingOption = () =>
-  new Option("--set <path=value>", "change a setting of the run config, e.g. algorithm.clipHigh=0.3 (repeatable)")
+export const settingOption = (example = "algorithm.clipHigh=0.3") =>
+  new Option("--set <path=value>", `change a setting of the run config, e.g. ${example} (repeatable)`)
     .argParser(collect)
     .default([], "none");
 export const stepsOption = () =>

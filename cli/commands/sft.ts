@@ -12,7 +12,7 @@ export function addSft(program: Command): void {
     .option("--agent <name>", "train only this agent")
     .addOption(armOption().default("mgrpo"))
     .addOption(seedOption().default(1))
-    .addOption(settingOption());
+    .addOption(settingOption("agents.main.lora.rank=8"));
   addSource(command);
   addTrainingOptions(command);
   command.action(async (recipe, options) => (await import("../sft.ts")).sft(recipe, options));

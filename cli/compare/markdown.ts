@@ -87,7 +87,8 @@ function mismatchedRuns(foreign: Comparison["foreign"]): string[] {
 const EXPLANATION = `- With the same seed, every arm samples as many tokens in training as the first one, frozen agents included, and ends once it
   has reached that number. "short": it reached its maximum number of steps first.
 - The learning rate, the stages of the curriculum and the evaluations during training follow each run's share of those tokens or of
-  its steps, whichever is larger. So no arm asks harder questions or is evaluated earlier because it takes more steps.
+  its steps, whichever is larger; the first arm's, unless \`--tokens\` is given, its share of its steps. So no arm asks harder
+  questions or is evaluated earlier because it takes more steps.
 - Brackets are 95% intervals. For arms they come from a bootstrap over seeds and questions, paired by question where two things are
   compared (\`core/training/bootstrap.ts\`): a question for which one of the two has no counted answer is left out of their difference.
   From one seed they say nothing about other seeds. For a run they are Wilson intervals over its questions; n is the number of its

@@ -166,10 +166,13 @@ function reasonOf({ score, votes = [] }: Verdict): string {
 
 /** The judge of the recipe's config with `--judge` and `--set judge.…` applied. */
 async function judgeOf({ recipe: named, judge, set }: JudgeOptions): Promise<JudgeConfig> {
-  refuseSettingsOfRuns("judge check", set, "the number of labels, judge.votes and judge.maxTokens bound what it costs");
+  const budget = "the number of labels, judge.votes and judge.maxTokens bound what it costs";
+  // Whether the recipe's rewards need a judge may depend on the algorithm.
+  const reads = (path: string) => path === "algorithm";
+  refuseSettingsOfRuns("judge check", set, { reads, remedyFor: (path) => (path === "budget" ? budget : undefined) });
   const name = named ?? "atlas";
   const recipe = await (named === undefined ? openRecipe : openNamedRecipe)(name);
-  const chosen = withJudge(judge, set);
+  const chosen = [...withJudge(judge, set), "steps=1"];
   const config = resolveConfig(recipe, { run: "judge", recipe: name, arm: "mgrpo", seed: 1, set: chosen });
   if (config.judge) return config.judge;
   throw new MgrpoError(

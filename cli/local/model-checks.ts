@@ -69,7 +69,14 @@ function agentWith(model: string, settings: readonly string[]): AgentConfig {
     const message = `--set policy=${agent.policy}: only the memory of policy 'compiled' is known: leave it out`;
     throw new MgrpoError("config-invalid", message);
   }
-  parse(RunConfig, { run: "doctor", recipe: "any", steps: 1, agents: { main: agent } }, "--set", "config-invalid");
+  // Its sub-agents are not known here, and need no memory of its worker.
+  const agents = { main: { ...agent, delegates: [] } };
+  try {
+    parse(RunConfig, { run: "doctor", recipe: "any", steps: 1, agents }, "--set", "config-invalid");
+  } catch (error) {
+    if (!isMgrpoError(error)) throw error;
+    throw new MgrpoError(error.code, error.message.replaceAll("agents.main.", ""), { cause: error });
+  }
   return agent;
 }
 

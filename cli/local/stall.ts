@@ -6,7 +6,7 @@ import type { Stall, StallDetector } from "../../core/monitoring/stall.ts";
 import type { Store } from "../../core/ports.ts";
 import { readStepSeconds } from "./read-records.ts";
 
-export interface StallLook {
+export interface StallObservation {
   readonly state: RunState;
   /** Store time in ms. */
   readonly now: number;
@@ -26,7 +26,7 @@ export async function readStall(
   store: Store,
   { run }: RunConfig,
   detector: StallDetector,
-  { state, now, stepSeconds, listed }: StallLook,
+  { state, now, stepSeconds, listed }: StallObservation,
 ): Promise<Stall | undefined> {
   const stall = detector.observe(state, now, stepSeconds, listed);
   if (!stall || stepSeconds !== null || stall.step === undefined) return stall;

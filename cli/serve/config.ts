@@ -14,7 +14,7 @@ import { readModel } from "../local/base-models.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
 import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
 import { didYouMean } from "../terminal/nearest.ts";
-import { pathOfRuns, refuseSettingsOfRuns } from "../unread-settings.ts";
+import { refuseSettingsOfRuns } from "../unread-settings.ts";
 
 export interface PlannedServing {
   readonly config: RunConfig;
@@ -35,8 +35,7 @@ const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
   // Requests that set no temperature are sampled at those of training.
-  const others = set.filter((setting) => !pathOfRuns(setting)?.endsWith("temperature"));
-  refuseSettingsOfRuns("serve", others);
+  refuseSettingsOfRuns("serve", set, { reads: (path) => path.endsWith("temperature") });
   const run = findTrainedRun(target);
   const [team, checkpoints] = run
     ? [readConfig(run), run.checkpoints]

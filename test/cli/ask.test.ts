@@ -126,6 +126,7 @@ test.each([
   ['budget={"hours":1}', "budget: tools.budget"],
   ["evaluation.workers=2", "evaluation: leave it out"],
   ["steps=3", "steps: leave it out"],
+  ["algorithm.clipHigh=0.3", "algorithm: leave it out"],
   ["agents.main.workers=2", "agents.main.workers: leave it out"],
 ])("--set %s, which asking would ignore, is refused", async (setting, why) => {
   await expect(printedJson("ask", "Where?", "--set", setting)).rejects.toThrow(

@@ -92,7 +92,7 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "a quantized base where none is frozen",
     ["train", "atlas", "--set", "agents.main.engine.quantization=int8"],
-    /agents\.main\.model: engine\.quantization int8: only a frozen base is quantized.*set lora, or remove engine\.quantization/,
+    /agents\.main\.model: engine\.quantization int8: only the base of an adapter is quantized.*set lora, or remove engine\.quantization/,
   ],
   [
     "an unknown provider",
@@ -133,22 +133,27 @@ const TABLE: [what: string, args: string[], line: RegExp][] = [
   [
     "supervised training with a setting of M-GRPO's optimizer",
     ["sft", RELAY, "--to", "warm", "--set", "agents.main.optimizer.learningRate=1e-4"],
-    /--set agents\.main\.optimizer\.learningRate=1e-4 changes M-GRPO's optimizer, .*: leave it out, and set sft's learning rate/,
+    /--set agents\.main\.optimizer\.learningRate=1e-4: sft does not read agents\.main\.optimizer: leave it out, and set sft's own/,
   ],
   [
     "supervised training with M-GRPO's optimizer inside an agent's settings",
-    ["sft", RELAY, "--to", "warm", "--set", 'agents.main={"optimizer":{"learningRate":1e-4}}'],
-    /changes M-GRPO's optimizer/,
+    ["sft", RELAY, "--to", "warm", "--set", 'agents.main={"model":"m","optimizer":{"learningRate":1e-4}}'],
+    /sft does not read agents\.main\.optimizer: leave it out, and set sft's own/,
   ],
   [
     "supervised training with a number of M-GRPO's steps",
     ["sft", RELAY, "--to", "warm", "--set", "steps=5"],
-    /--set steps=5 changes only M-GRPO: leave it out; --epochs or --tokens says how long sft trains/,
+    /--set steps=5: sft does not read steps: --epochs or --tokens says how long sft trains/,
   ],
   [
     "supervised training with a budget",
     ["sft", RELAY, "--to", "warm", "--set", "budget.hours=2"],
-    /--set budget\.hours=2 changes only M-GRPO: leave it out/,
+    /--set budget\.hours=2: sft does not read budget: --epochs or --tokens says/,
+  ],
+  [
+    "supervised training with a setting of M-GRPO's loss",
+    ["sft", RELAY, "--to", "warm", "--set", "algorithm.clipHigh=0.3"],
+    /--set algorithm\.clipHigh=0\.3: sft does not read algorithm: leave it out/,
   ],
   ["an empty question", ["ask", " "], /the question is empty/],
   [

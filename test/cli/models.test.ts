@@ -103,6 +103,11 @@ test("a setting with an agent's name is refused by doctor, which has one agent, 
   );
 });
 
+test("what a run would refuse is named without the agent; sub-agents, which need no memory here, are accepted", async () => {
+  await expect(checkModel("nowhere", ["engine.precision=bf16"])).rejects.toThrow(/^--set: engine\.precision: /);
+  await expect(checkModel("nowhere", ['delegates=["searcher"]'])).rejects.toThrow(/nowhere/);
+});
+
 describe("a model under s3://", () => {
   const model = new Map([...tinyCheckpoint(ROOMY), ...bpeFiles()]);
   const partial = new Map([...model].filter(([name]) => name !== "tokenizer.json"));

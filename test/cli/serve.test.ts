@@ -148,6 +148,8 @@ test("a setting that serving would ignore is refused; a temperature holds for re
     ["agents.main.workers=2", "agents.main.workers"],
     ["budget.usd=1", "budget"],
     ["rolloutsPerQuestion=4", "rolloutsPerQuestion"],
+    ["algorithm.clipHigh=0.3", "algorithm"],
+    ['agents.main={"temperature":0.5,"workers":2}', "agents.main.workers"],
   ])
     await expect(plan(setting ?? "")).rejects.toThrow(`--set ${setting}: serve does not read ${path}: leave it out`);
   expect((await plan("agents.main.temperature=0.5")).config.agents["main"]?.temperature).toBe(0.5);

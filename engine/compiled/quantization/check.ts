@@ -20,10 +20,7 @@ export function checkQuantization(
   const refuse = (fault: string) => {
     throw new MgrpoError("config-invalid", `engine.quantization ${quantization}: ${fault}`);
   };
-  if (!lora)
-    refuse(
-      "only a frozen base is quantized, and without lora all weights are trained: set lora, or remove engine.quantization",
-    );
+  if (!lora) refuse("only the base of an adapter is quantized: set lora, or remove engine.quantization");
   if (provider === "webgpu" || provider === "cuda")
     refuse(`it runs on the CPU only, not on ${provider}: remove the setting`);
   if (!mapped)
