@@ -50,9 +50,14 @@ export async function answer(
   refuseMissingModels(recipe, config);
   const bases = await readBases(config, "evaluate");
   const questions = { train: [question], heldOut: [] };
-  const onUnhandledToolRejection = (error: unknown, tool: string) =>
-    console.error(`warning: ${unhandledToolRejection(tool)}: ${stripControlCharacters(errorText(error))}`);
-  return withHostedTeam(config, { bases, questions, log: createLog(() => {}), onUnhandledToolRejection }, (team) =>
+  const warn = (warning: string) => console.error(`warning: ${stripControlCharacters(warning)}`);
+  const reports = {
+    log: createLog(() => {}),
+    onUnhandledToolRejection: (error: unknown, tool: string) =>
+      warn(`${unhandledToolRejection(tool)}: ${errorText(error)}`),
+    onGatewayWarning: warn,
+  };
+  return withHostedTeam(config, { bases, questions, ...reports }, (team) =>
     rollOut(team, question, sampling, onProgress, signal),
   );
 }

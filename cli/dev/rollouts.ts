@@ -40,6 +40,8 @@ export interface TriedGroup {
   readonly called: ReadonlySet<string>;
   /** What the app threw, and the unhandled rejections of the app and the tools, in order. */
   readonly thrown: readonly Thrown[];
+  /** Warnings and errors of the gateway. */
+  readonly gatewayWarnings: readonly string[];
   /** Why scoring halted the run (functions/scoring.ts); no further rollout starts then. Undefined: it did not. */
   readonly halted: string | undefined;
 }
@@ -72,27 +74,28 @@ export async function tryQuestion(
   signal: AbortSignal,
 ): Promise<TriedGroup> {
   const thrown: Thrown[] = [];
+  const gatewayWarnings: string[] = [];
   const questions = { train: [question], heldOut: [] };
   const observe = (runner: AppRunner) => keepingErrors(runner, thrown);
-  const onUnhandledToolRejection = (error: unknown, tool: string) =>
-    thrown.push({ what: unhandledToolRejection(tool), error });
-  return withHostedTeam(
-    config,
-    { bases, questions, log: createLog(() => {}), onUnhandledToolRejection, observe },
-    async (team) => {
-      const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
-      const called = new Set<string>();
-      const { outcomes, halted } = await rollOut(team, question, { offered, called }, onDone, signal);
-      const { store } = team.run;
-      const [group] = await readGroups(store, await readStep(store, config.run, 0));
-      if (!group) throw new MgrpoError("record-damaged", "the step has no group");
-      const rollouts = await Promise.all(
-        outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) })),
-      );
-      const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
-      return { group, rollouts, trees, offered, called, thrown, halted };
-    },
-  );
+  const reports = {
+    log: createLog(() => {}),
+    onUnhandledToolRejection: (error: unknown, tool: string) =>
+      thrown.push({ what: unhandledToolRejection(tool), error }),
+    onGatewayWarning: (warning: string) => gatewayWarnings.push(warning),
+  };
+  return withHostedTeam(config, { bases, questions, ...reports, observe }, async (team) => {
+    const offered = new Map(Object.entries(config.agents).map(([name, agent]) => [name, toolsOf(config, agent)]));
+    const called = new Set<string>();
+    const { outcomes, halted } = await rollOut(team, question, { offered, called }, onDone, signal);
+    const { store } = team.run;
+    const [group] = await readGroups(store, await readStep(store, config.run, 0));
+    if (!group) throw new MgrpoError("record-damaged", "the step has no group");
+    const rollouts = await Promise.all(
+      outcomes.map(async (outcome) => ({ outcome, invocations: await readInvocations(store, outcome) })),
+    );
+    const trees = await loadTrees(store, config, { step: 0, group: 0 }, () => note);
+    return { group, rollouts, trees, offered, called, thrown, gatewayWarnings, halted };
+  });
 }
 
 /** The tools that this program offers an agent; none where an app does. */

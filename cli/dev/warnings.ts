@@ -16,6 +16,7 @@ type TriedTeam = Pick<RunConfig, "agents" | "main" | "runner">;
 export function groupWarnings(config: TriedTeam, tried: TriedGroup, shares: readonly AgentShare[]): string[] {
   return [
     ...lostRolloutWarnings(tried),
+    ...tried.gatewayWarnings,
     ...varianceWarnings(config, tried),
     ...shares.flatMap((share) => agentWarnings(config, share, tried)),
   ];

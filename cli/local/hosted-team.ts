@@ -37,6 +37,8 @@ export interface HostOptions {
   readonly log: Log;
   /** Called with each unhandled rejection of a tool. */
   readonly onUnhandledToolRejection: (error: unknown, tool: string) => void;
+  /** Called with each warning and error of the gateway, which a worker would log. */
+  readonly onGatewayWarning: (warning: string) => void;
   /** Wraps the app that runs rollouts. */
   readonly observe?: (runner: AppRunner) => AppRunner;
 }
@@ -57,7 +59,7 @@ export async function withHostedTeam<T>(
 async function inFolder<T>(
   directory: string,
   config: RunConfig,
-  { bases, questions, log, onUnhandledToolRejection, observe = (runner) => runner }: HostOptions,
+  { bases, questions, log, onUnhandledToolRejection, onGatewayWarning, observe = (runner) => runner }: HostOptions,
   work: (team: HostedTeam) => Promise<T>,
 ): Promise<T> {
   const cloud = await openEmbeddedCloud(join(directory, "cloud"), join(directory, "functions.log"));
@@ -71,7 +73,7 @@ async function inFolder<T>(
     const parts = await compose(config.run, cloud.store, log);
     try {
       const { runner, ...others } = parts;
-      return await withAgents(others, runner && observe(runner), log, (team) =>
+      return await withAgents(others, runner && observe(runner), logOf(onGatewayWarning), (team) =>
         work({
           ...team,
           agents: agentsReportingUnhandledRejections(team.agents, onUnhandledToolRejection),
@@ -90,17 +92,23 @@ async function inFolder<T>(
 async function withAgents<T>(
   parts: Omit<ComposedParts, "runner">,
   runner: AppRunner | undefined,
-  log: Log,
+  gatewayLog: Log,
   work: (team: Omit<HostedTeam, "score" | "tick">) => Promise<T>,
 ): Promise<T> {
   const { run, openExternalPart } = parts;
   const agents = openAgents(parts, "*", openCheckpoints(run.name, run.store, openExternalPart), createBusyMeter());
   const here = { host: "127.0.0.1", port: 0, url: undefined, token: randomBytes(24).toString("base64url") };
-  const app = runner && (await openGatewayService(run.config, runner, httpNetwork, here, log));
+  const app = runner && (await openGatewayService(run.config, runner, httpNetwork, here, gatewayLog));
   try {
     return await work({ run, agents, app });
   } finally {
     await app?.close();
     await Promise.all([...agents.values()].map(({ policy }) => policy.close()));
   }
+}
+
+/** The text of a warning or an error ends with its fields. */
+function logOf(onWarning: (warning: string) => void): Log {
+  const warn: Log["warn"] = (what, fields = {}) => onWarning([what, ...Object.values(fields)].join(": "));
+  return { info: () => {}, warn, error: warn };
 }

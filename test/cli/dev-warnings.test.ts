@@ -19,7 +19,7 @@ test("agents that were never called: a warning names the main agent only with an
   const warningsFor = (runner: "native" | "recipe", status = "finished", called: string[] = []) => {
     const rollouts = [{ outcome: outcomeOf(status), invocations: new Map() }];
     const requests = { offered: new Map(), called: new Set(called) };
-    const tried = { group, rollouts, trees: [], ...requests, thrown: [], halted: undefined };
+    const tried = { group, rollouts, trees: [], ...requests, thrown: [], gatewayWarnings: [], halted: undefined };
     const all = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
     return all.filter((one) => one.includes("never called"));
   };
@@ -49,6 +49,7 @@ test("turn rewards are a signal even if all rollout rewards are equal; a group w
       offered: new Map(),
       called: new Set<string>(),
       thrown: [],
+      gatewayWarnings: [],
       halted: undefined,
     };
     const agents = { main: AgentConfig.parse({ model: "models/main", trained }) };
@@ -78,6 +79,7 @@ test.each([
     offered: new Map(),
     called: new Set<string>(),
     thrown: [],
+    gatewayWarnings: [],
     halted: undefined,
   };
   const counted = { branches: 1, sampledTokens: 9, rewards: [], advantages: [], trainedTokens: 0 };

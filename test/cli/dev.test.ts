@@ -110,6 +110,20 @@ test("of an app that throws after it has called an agent, dev does not say that 
   expect(warnings.filter((one) => /never called/.test(String(one)))).toEqual([]);
 });
 
+test("dev and ask name the settings of an app's requests that have no effect", async () => {
+  const messages = '[{ role: "user", content: "What follows amber?" }]';
+  const recipe = recipeWith(
+    "own-sampling",
+    `await ask("main", ${messages}, { temperature: 0, top_p: 0.5 });
+    return { answer: "birch" };`,
+  );
+  const ignored = /^(warning: )?these settings of requests have no effect: the run's config .*: temperature, top_p$/m;
+  const warnings = warningsOf(await dev(recipe, ...withApp, "--rollouts", "2"));
+  expect(warnings.filter((one) => /no effect/.test(String(one)))).toEqual([expect.stringMatching(ignored)]);
+  const asked = await mgrpo(folder, "ask", "amber", "--team", recipe, ...RELAY_MODELS, "--set", "runner=recipe");
+  expect(asked).toMatchObject({ code: 0, stderr: expect.stringMatching(ignored) });
+});
+
 test("an agent whose context is too small for the question generates nothing, and dev says what to raise", async () => {
   const limits = ["turnTokens=4", "contextTokens=21"].flatMap((one) => ["--set", `agents.main.limits.${one}`]);
   const lines = await dev(RELAY, ...models, ...limits, "--rollouts", "2");
