@@ -38,8 +38,10 @@ const OfferedFunction = z.looseObject({
   }),
 });
 
+/** The second line: sampling settings of other OpenAI-compatible servers, such as vLLM. */
 const OVERRIDDEN_TOP_LEVEL = [
   ...["temperature", "top_p", "frequency_penalty", "presence_penalty"],
+  ...["top_k", "min_p", "repetition_penalty"],
   ...["reasoning_effort", "verbosity"],
 ];
 export const CHAT_OVERRIDDEN = [...OVERRIDDEN_TOP_LEVEL, "messages.*.name", "tools.*.function.strict"];

@@ -19,6 +19,7 @@ test("every setting without effect is logged once, whichever API and request it 
   await post("/chat/completions", { messages, temperature: 0.3 });
   await post("/chat/completions", { messages, temperature: 0.3, verbosity: "low", reasoning_effort: null });
   await post("/chat/completions", { messages, verbosity: "high" });
+  await post("/chat/completions", { messages, top_k: 20, min_p: 0, repetition_penalty: 1.05 });
   const lookup = { name: "lookup", strict: true };
   await post("/chat/completions", { messages: [{ ...messages[0], name: "ada" }], tools: [tool(lookup)] });
   await post("/chat/completions", { messages, tools: [tool({ ...lookup, strict: false })] });
@@ -32,6 +33,7 @@ test("every setting without effect is logged once, whichever API and request it 
   expect(warned.map(({ settings }) => settings)).toEqual([
     "temperature",
     "verbosity",
+    "top_k, min_p, repetition_penalty",
     "messages.*.name, tools.*.function.strict",
     "text.verbosity",
     "output_config.effort",
