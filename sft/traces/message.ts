@@ -4,6 +4,7 @@
  */
 import * as z from "zod";
 import { type JsonValue, jsonIn, UnusableTraceError } from "./json.ts";
+import { isMedia } from "./media.ts";
 
 export interface Call {
   readonly id: string | undefined;
@@ -34,11 +35,9 @@ const call = (id: string | undefined, name: string, args: JsonValue = null): Mes
   const written = typeof args === "string" ? args : JSON.stringify(args ?? {});
   return { kind: "call", call: { id, name, arguments: written.trim() === "" ? "{}" : written } };
 };
-const response = (id: string | undefined, value: JsonValue = ""): MessagePart => ({
-  kind: "response",
-  id,
-  text: textOf(value),
-});
+const MEDIA: MessagePart = { kind: "other", type: "image" };
+const response = (id: string | undefined, value: JsonValue = ""): MessagePart =>
+  Array.isArray(value) && value.some(isMedia) ? MEDIA : { kind: "response", id, text: textOf(value) };
 
 const TEXT = z.enum(["text", "input_text", "output_text"]);
 const THINKING = z.enum(["reasoning", "thinking"]);
@@ -123,24 +122,22 @@ const PartSchema = z.union([...Texts, ...Calls, ...Responses, Other]);
 const Blocks = z.array(z.union([...Texts.slice(1), ...Calls, ...Responses])).min(1);
 const ResponseBlocks = z.array(z.union(Responses)).min(1);
 /** What a string must hold to be read as blocks. Text blocks have only these keys, unlike an answer that is itself a JSON list with `text` keys. */
-const WrittenBlocks = z.array(
-  z.union([
-    z.strictObject({ text: z.string() }),
-    z.strictObject({
-      type: TEXT,
-      text: z.string(),
-      cache_control: z.json().optional(),
-      citations: z.json().optional(),
-    }),
-    z.strictObject({ type: TEXT, content: z.string() }),
-    z.strictObject({ reasoningContent: z.json() }),
-    z.strictObject({ toolUse: z.json() }),
-    z.strictObject({ toolResult: z.json() }),
-    z.strictObject({ type: z.literal("function"), id: z.string(), function: z.json() }),
-    z.looseObject({ type: z.enum([...THINKING.options, "tool_call", "tool-call", "tool_use"]) }),
-    z.looseObject({ type: z.enum(["tool_call_response", "tool-result", "tool_result"]) }),
-  ]),
-);
+const WrittenBlock = z.union([
+  z.strictObject({ text: z.string() }),
+  z.strictObject({
+    type: TEXT,
+    text: z.string(),
+    cache_control: z.json().optional(),
+    citations: z.json().optional(),
+  }),
+  z.strictObject({ type: TEXT, content: z.string() }),
+  z.strictObject({ reasoningContent: z.json() }),
+  z.strictObject({ toolUse: z.json() }),
+  z.strictObject({ toolResult: z.json() }),
+  z.strictObject({ type: z.literal("function"), id: z.string(), function: z.json() }),
+  z.looseObject({ type: z.enum([...THINKING.options, "tool_call", "tool-call", "tool_use"]) }),
+  z.looseObject({ type: z.enum(["tool_call_response", "tool-result", "tool_result"]) }),
+]);
 
 export const RawMessage = z.object({
   role: z.string().nullish(),
@@ -225,7 +222,9 @@ function partsOf(
 
 function blocksIn(content: string, role: Message["role"]): readonly MessagePart[] {
   const value = /^\s*\[\s*\{/.test(content) ? jsonIn(content) : undefined;
-  if (!WrittenBlocks.safeParse(value).success) return [text(content)];
+  const written = Array.isArray(value) ? (value as readonly JsonValue[]) : [];
+  if (!written.every((block) => isMedia(block) || WrittenBlock.safeParse(block).success)) return [text(content)];
+  if (written.some(isMedia)) return [MEDIA];
   const blocks = (role === "tool" ? ResponseBlocks : Blocks).safeParse(value);
   return blocks.success ? blocks.data : [text(content)];
 }
