@@ -83,17 +83,20 @@ const repliesIn = (messages: readonly AppMessage[]): string[] =>
 
 /** A sub-agent's conversation: it answers with its last reply. */
 export function subConversationOf(branch: Branch): Conversation {
-  const last = branch.at(-1)?.turn;
-  const turns = turnsOf(branch);
-  const prompt = taskOfBranch(branch);
-  if (!last || last.isCut) return { prompt, turns, stop: "token-limit", answer: null, fault: null };
+  return { prompt: taskOfBranch(branch), turns: turnsOf(branch), ...endingOf(branch.at(-1)?.turn) };
+}
+
+type LastTurn = Pick<SampledTurn, "text" | "calls" | "unparsed" | "isCut">;
+
+/** How a sub-agent's conversation ends with this turn. */
+export function endingOf(last: LastTurn | undefined): Pick<Conversation, "stop" | "answer" | "fault"> {
+  if (!last || last.isCut) return { stop: "token-limit", answer: null, fault: null };
   const read = readAnswer(last);
-  if ("fault" in read) return { prompt, turns, stop: "malformed", answer: null, ...read };
-  return { prompt, turns, stop: "answered", ...read, fault: null };
+  return "fault" in read ? { stop: "malformed", answer: null, ...read } : { stop: "answered", ...read, fault: null };
 }
 
 /** A reply's answer: all of its text, or if it has tags of the protocol, what this program's own loop would accept. */
-function readAnswer({ text, calls, unparsed }: SampledTurn): { answer: string } | { fault: string } {
+function readAnswer({ text, calls, unparsed }: LastTurn): { answer: string } | { fault: string } {
   if (unparsed > 0) return { fault: "its last reply has invalid tool calls or stray tags" };
   if (calls.length > 0) return { fault: "its last reply is not an answer" };
   const { text: reply } = splitThinking(text);

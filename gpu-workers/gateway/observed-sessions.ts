@@ -5,8 +5,8 @@
 import type { AppMessage, TurnReply, TurnRequest } from "../../core/contracts/app-chat.ts";
 import { type Conversation, ToolCall, type Turn } from "../../core/contracts/conversation.ts";
 import { canonicalJson, jsonOrUndefined } from "../../core/contracts/parse.ts";
+import { endingOf } from "../../core/gateway/branch.ts";
 import { messageIdentity } from "../../core/gateway/message-tree.ts";
-import { answerIn } from "../../core/gateway/reply.ts";
 import type { HostedAgent } from "../rollouts/agent.ts";
 import type { Sessions } from "./agent-sessions.ts";
 
@@ -118,9 +118,8 @@ function turnOf({ thinking, text, calls }: TurnReply): Turn {
 const argumentsOf = (text: string): ToolCall["arguments"] =>
   ToolCall.shape.arguments.safeParse(jsonOrUndefined(text)).data ?? { text };
 
+/** If the turn had calls that could not be read, its text has their tags, which `endingOf` finds. */
 function endOf({ messages }: TurnRequest, { text, stopReason }: TurnReply): Conversation {
-  const prompt = taskOf(messages);
-  const isCut = stopReason === "length";
-  const answer = isCut ? null : answerIn(text);
-  return { prompt, turns: [], stop: isCut ? "token-limit" : "answered", answer, fault: null };
+  const ending = endingOf({ text, calls: [], unparsed: 0, isCut: stopReason === "length" });
+  return { prompt: taskOf(messages), turns: [], ...ending };
 }

@@ -1,8 +1,9 @@
-/** @file What an observer of an app's agent sees when requests are retried, and when a client rewrites a call's arguments. */
+/** @file What an observer of an app's agent sees: retried requests, calls whose arguments a client rewrites, and how conversations end. */
 import { expect, test } from "vitest";
 import type { AgentSession, AppMessage, TurnReply, TurnRequest } from "../../../core/contracts/app-chat.ts";
 import type { Sessions } from "../../../gpu-workers/gateway/agent-sessions.ts";
 import { observedSessions } from "../../../gpu-workers/gateway/observed-sessions.ts";
+import type { ConversationProgress } from "../../../gpu-workers/rollouts/converse.ts";
 import { planOf, VERSIONS } from "./harness.ts";
 
 const never = new AbortController().signal;
@@ -64,4 +65,22 @@ test("a client that reformats a call's arguments continues the conversation", as
   const rewritten: AppMessage = { role: "assistant", text: "", calls: [{ ...call, arguments: '{"word": "amber"}' }] };
   await sessions.turn(session, asking(question, rewritten, { role: "tool", call: 0, text: "here" }), never);
   expect(seen).toEqual(["0 prompt", "0 turn", "0 response", "0 turn"]);
+});
+
+test.each([
+  ["<answer>Paris</answer>", { stop: "answered", answer: "Paris", fault: null }],
+  ['<tool_call>{"name": "look"}', { stop: "malformed", answer: null, fault: "<tool_call> without </tool_call>" }],
+  ["<answer>a</answer><answer>b</answer>", { stop: "malformed", answer: null, fault: "2 answers" }],
+])("a conversation that ends with %s ends for its observer as in the rollout's record", async (text, ending) => {
+  const ends: unknown[] = [];
+  const onProgress = (progress: ConversationProgress) => {
+    if (progress.kind === "end") ends.push(progress.conversation);
+  };
+  const sessions = observedSessions(
+    replying(() => replyOf(text)),
+    { onProgress },
+    false,
+  );
+  await sessions.turn(session, asking({ role: "user", text: "Where?" }), never);
+  expect(ends).toEqual([{ prompt: "Where?", turns: [], ...ending }]);
 });
