@@ -100,7 +100,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
     ],
     [
       (counts?.rewritten ?? 0) > 0,
-      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate, so each begins a new branch: does the app shorten or edit messages, or offer different tools than before?`,
+      `${counted(counts?.rewritten ?? 0, "request")} to '${agent}' had a history with replies that it did not generate, which are not trained on: does another agent write them, or does the app shorten or edit messages (which begins a new branch), or offer different tools than before?`,
     ],
     [
       cut > 0,

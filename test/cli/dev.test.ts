@@ -222,6 +222,24 @@ test("warnings name an app that gives up, rewrites history, offers tools that no
   ]);
 });
 
+test("a reply of another agent in the history does not begin a branch, and the warning does not say that it does", async () => {
+  const recipe = recipeWith(
+    "handoff",
+    `const user = (content) => ({ role: "user", content });
+    const { choices } = await ask("main", [user("look up x")]);
+    const handedOver = [user("look up x"), choices[0].message, { role: "assistant", content: "I am the searcher" }];
+    await ask("main", [...handedOver, user("go on")]);
+    return { answer: "birch" };`,
+  );
+  const lines = await dev(recipe, ...withApp, "--rollouts", "2");
+  const counts = { main: { branches: 1, rewritten: 1 } };
+  expect(linesOf(lines, "rollout")).toMatchObject([{ counts }, { counts }]);
+  const [warning = ""] = warningsOf(lines)
+    .map(String)
+    .filter((one) => /did not generate/.test(one));
+  expect(warning).toMatch(/^2 requests to 'main' .* which are not trained on: does another agent write them, or does/);
+});
+
 test("the user's own training questions are enough: no suite needs held-out ones, since nothing is evaluated", async () => {
   const own = { id: "own", prompt: "What follows amber?", answer: "birch" };
   writeFileSync(join(folder, "own.jsonl"), `${JSON.stringify(own)}\n`);
