@@ -108,8 +108,15 @@ function withStep(past: AgentPast, stats: Stats): AgentPast {
 }
 
 /** If the first step has no learning signal for the main agent, later steps usually have none either. */
-function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, newest: first }: LastSteps): string[] {
-  if (first.step !== 0 || count > 1 || !agents[main]?.trained || !hasNoVariance(first)) return [];
+function firstStepWarnings(config: RunConfig, { count, newest: first }: LastSteps): string[] {
+  const { run, recipe, main, agents } = config;
+  if (first.step !== 0 || count > 1 || !agents[main]?.trained) return [];
+  if (isUncalled(config, first)) {
+    return [
+      `the first step taught '${main}' nothing: the app gave answers and never called '${main}': does it use the base URL, key and model of each attempt?`,
+    ];
+  }
+  if (!hasNoVariance(first)) return [];
   const look = `look at the rollouts: ${MGRPO} show ${run} 0`;
   if (first.wellFormed > 0) {
     const remedy = isCorrect(first) ? "ask harder questions" : "ask easier questions, or give partial credit";
@@ -121,6 +128,10 @@ function firstStepWarnings({ run, recipe, main, agents }: RunConfig, { count, ne
     `the first step taught '${main}' nothing: no rollout is well-formed; ${look}; then teach it from demonstrations first: ${MGRPO} sft ${quotedPath(recipe)} --to <folder> (docs/sft.md), or take a model that knows tool calls`,
   ];
 }
+
+/** Whether an app finished a step's rollouts without the main agent. */
+const isUncalled = ({ runner, main }: RunConfig, { wellFormed, training }: StepSummary) =>
+  runner !== "native" && wellFormed > 0 && training[main]?.actionTokens === 0;
 
 /** Whether no group of a step has variance. False if all rollouts were lost: they say nothing about the model. */
 const hasNoVariance = ({ groups, rollouts, zeroVariance }: StepSummary) => rollouts > 0 && zeroVariance === groups;

@@ -22,6 +22,18 @@ const under = (alignment: object) => RunConfig.parse({ ...config, algorithm: { a
 const withFrozen = (agent: string) =>
   RunConfig.parse({ ...config, agents: { ...config.agents, [agent]: { ...config.agents[agent], trained: false } } });
 
+test("an app whose main agent sampled nothing in the first step is reported; this program's own loop always calls it", () => {
+  const withApp = RunConfig.parse({ ...config, runner: "recipe" });
+  const sampled = (actionTokens: number, zeroVariance = 0) => [
+    summary({ zeroVariance, wellFormed: 1, training: { main: { actionTokens } } }),
+  ];
+  const uncalled = [expect.stringMatching(/^the first step taught 'main' nothing: the app .* never called 'main'/)];
+  expect(stepWarnings(withApp, sampled(0))).toEqual(uncalled);
+  expect(stepWarnings(withApp, sampled(0, 4))).toEqual(uncalled);
+  expect(stepWarnings(withApp, sampled(9))).toEqual([]);
+  expect(stepWarnings(config, sampled(0))).toEqual([]);
+});
+
 test("if more than 1% of the rollouts call a sub-agent more than d times, one line says so after every tenth step", () => {
   const often = stepsOf(...Array<number[]>(9).fill([0, 64]), [0, 50, 0, 14]);
   const [line, ...others] = stepWarnings(under({ d: 2 }), often);
