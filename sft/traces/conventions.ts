@@ -10,7 +10,7 @@
 import * as z from "zod";
 import { callFromEvents } from "./events.ts";
 import { openInference, openLlmetry } from "./indexed.ts";
-import { type JsonObject, type JsonValue, jsonIn, parseAttribute, UnusableTraceError } from "./json.ts";
+import { exactJsonIn, type JsonObject, type JsonValue, jsonIn, parseAttribute, UnusableTraceError } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import type { OtlpSpan } from "./otlp.ts";
 import type { RecordedCall } from "./recorded-call.ts";
@@ -87,7 +87,7 @@ function aiSdk(attributes: JsonObject): RecordedCall | undefined {
     role: "assistant",
     content: text ?? object ?? "",
     reasoning_content: thinking ?? null,
-    tool_calls: typeof calls === "string" ? (jsonIn(calls) ?? calls) : (calls ?? []),
+    tool_calls: typeof calls === "string" ? (exactJsonIn(calls) ?? calls) : (calls ?? []),
   };
   const hasOutput = [text, object, calls].some((field) => field !== undefined);
   return {

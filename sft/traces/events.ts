@@ -1,5 +1,5 @@
 /** @file Model calls with an event per message, as in OpenTelemetry's conventions up to version 1.36. */
-import { type JsonObject, jsonIn, parseAttribute } from "./json.ts";
+import { exactJsonIn, type JsonObject, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import type { OtlpSpanEvent } from "./otlp.ts";
 import type { RecordedCall } from "./recorded-call.ts";
@@ -24,7 +24,7 @@ export function callFromEvents(events: readonly OtlpSpanEvent[]): RecordedCall |
 function fieldsOf({ fields }: OtlpSpanEvent, role: string): JsonObject {
   const { message, tool_calls: calls } = fields;
   const inner = typeof message === "string" ? { content: message } : (message as JsonObject | null | undefined);
-  const parsed = typeof calls === "string" ? jsonIn(calls) : undefined;
+  const parsed = typeof calls === "string" ? exactJsonIn(calls) : undefined;
   return { ...fields, ...inner, ...(parsed === undefined ? {} : { tool_calls: parsed }), role };
 }
 

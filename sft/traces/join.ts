@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../../core/contracts/parse.ts";
-import { jsonIn } from "./json.ts";
+import { exactJsonIn } from "./json.ts";
 import type { Message } from "./message.ts";
 
 interface Joinable {
@@ -60,7 +60,7 @@ function prefixKeys({ agent, messages }: Joinable): string[] {
 function messageKey(message: Message): string {
   const { role, text } = message;
   if (role !== "assistant") return JSON.stringify([role, text]);
-  const calls = message.calls.map(({ name, arguments: args }) => [name, canonicalJson(jsonIn(args) ?? args)]);
+  const calls = message.calls.map(({ name, arguments: args }) => [name, canonicalJson(exactJsonIn(args) ?? args)]);
   return JSON.stringify([role, text.trim(), calls]);
 }
 

@@ -11,6 +11,31 @@ export class UnusableTraceError extends Error {}
 
 export const jsonIn = (text: string) => jsonOrUndefined(text) as JsonValue | undefined;
 
+/** Marks a string that was an integer of 64 bits, such as an id, which a number would round. In Unicode's private use area. */
+const MARK = "\uE002";
+const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, "g");
+/** An escape, a quotation mark, or a number. Whole strings are not matched: a long one would exceed the stack of the regular expression. */
+const PIECE = /\\.|"|-?\d[\d.eE+-]*/g;
+
+/** Integers that a number would round are marked strings, which `exactText` writes as integers again. Undefined: the text is not JSON. */
+export function exactJsonIn(text: string): JsonValue | undefined {
+  const value = jsonIn(text);
+  if (value === undefined || !/\d{16}/.test(text)) return value;
+  let isInString = false;
+  const marked = text.replace(PIECE, (piece) => {
+    if (piece === '"') isInString = !isInString;
+    return !isInString && isRounded(piece) ? `"${MARK}${piece}"` : piece;
+  });
+  return JSON.parse(marked);
+}
+
+const isRounded = (piece: string) => /^-?\d+$/.test(piece) && !Number.isSafeInteger(Number(piece));
+
+export const exactText = (value: JsonValue): string => JSON.stringify(value).replace(MARKED, "$1");
+
+/** A string that may be a marked integer. */
+export const withoutMark = (text: string): string => (text.startsWith(MARK) ? text.slice(MARK.length) : text);
+
 /** A line of a file that cannot be read ends the command. */
 export const unreadableTrace = (where: string, fault: string) =>
   new MgrpoError("demonstrations-invalid", `${where}: ${fault}`);
@@ -28,9 +53,9 @@ export function parseAttribute<S extends z.ZodType>(schema: S, value: JsonValue,
 
 /** Undefined: a string that is not JSON, such as one that was truncated by an attribute length limit. */
 function structured(value: JsonValue): JsonValue | undefined {
-  if (typeof value === "string") return jsonIn(value);
+  if (typeof value === "string") return exactJsonIn(value);
   if (!Array.isArray(value)) return value;
-  return value.map((one: JsonValue) => (typeof one === "string" ? (jsonIn(one) ?? one) : one));
+  return value.map((one: JsonValue) => (typeof one === "string" ? (exactJsonIn(one) ?? one) : one));
 }
 
 /**

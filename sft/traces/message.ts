@@ -3,7 +3,7 @@
  * them all: OpenTelemetry's parts, OpenAI's messages, the AI SDK's, and the content blocks of Anthropic and Bedrock.
  */
 import * as z from "zod";
-import { type JsonValue, jsonIn, UnusableTraceError } from "./json.ts";
+import { exactJsonIn, exactText, type JsonValue, UnusableTraceError, withoutMark } from "./json.ts";
 import { isMedia } from "./media.ts";
 
 export interface Call {
@@ -32,7 +32,7 @@ const id = z
 const text = (text: string): MessagePart => ({ kind: "text", text });
 const thinking = (text = ""): MessagePart => ({ kind: "thinking", text });
 const call = (id: string | undefined, name: string, args: JsonValue = null): MessagePart => {
-  const written = typeof args === "string" ? args : JSON.stringify(args ?? {});
+  const written = typeof args === "string" ? args : exactText(args ?? {});
   return { kind: "call", call: { id, name, arguments: written.trim() === "" ? "{}" : written } };
 };
 const MEDIA: MessagePart = { kind: "other", type: "image" };
@@ -221,7 +221,7 @@ function partsOf(
 }
 
 function blocksIn(content: string, role: Message["role"]): readonly MessagePart[] {
-  const value = /^\s*\[\s*\{/.test(content) ? jsonIn(content) : undefined;
+  const value = /^\s*\[\s*\{/.test(content) ? exactJsonIn(content) : undefined;
   const written = Array.isArray(value) ? (value as readonly JsonValue[]) : [];
   if (!written.every((block) => isMedia(block) || WrittenBlock.safeParse(block).success)) return [text(content)];
   if (written.some(isMedia)) return [MEDIA];
@@ -262,8 +262,8 @@ const TextBlocks = z
 
 /** A response as its tool returned it: a string, the text of its blocks, or JSON. */
 function textOf(value: JsonValue): string {
-  if (typeof value === "string") return value;
+  if (typeof value === "string") return withoutMark(value);
   const blocks = TextBlocks.safeParse(value);
-  if (!blocks.success) return JSON.stringify(value);
-  return blocks.data.map((block) => ("text" in block ? block.text : JSON.stringify(block.json))).join("");
+  if (!blocks.success) return exactText(value);
+  return blocks.data.map((block) => ("text" in block ? block.text : exactText(block.json))).join("");
 }

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { type JsonObject, type JsonValue, jsonIn } from "./json.ts";
+import { exactJsonIn, type JsonObject, type JsonValue } from "./json.ts";
 
 export interface OtlpSpanEvent {
   readonly name: string;
@@ -190,7 +190,7 @@ export class Traces {
 /** A body is structured, or JSON in a string. Span events have no body; some carry it in an attribute. */
 function eventOf(name: string, attributes: JsonObject, body: JsonValue): OtlpSpanEvent {
   const written = attributes["gen_ai.event.content"] ?? body;
-  const fields = typeof written === "string" ? jsonIn(written) : written;
+  const fields = typeof written === "string" ? exactJsonIn(written) : written;
   const isObject = fields !== null && typeof fields === "object" && !Array.isArray(fields);
   return { name, fields: isObject ? { ...attributes, ...(fields as JsonObject) } : attributes };
 }

@@ -1,6 +1,6 @@
 /** @file Tool definitions in any of the conventions for traces, converted to OpenAI's format. */
 import * as z from "zod";
-import { jsonIn, UnusableTraceError } from "./json.ts";
+import { exactText, type JsonValue, jsonIn, UnusableTraceError } from "./json.ts";
 
 export interface FunctionTool {
   readonly type: "function";
@@ -25,7 +25,11 @@ function parametersOf(schema: unknown): unknown {
 
 const functionTool = (name: string, description: string | undefined, parameters: unknown): FunctionTool => ({
   type: "function",
-  function: { name, ...(description ? { description } : {}), ...(parameters ? { parameters } : {}) },
+  function: {
+    name,
+    ...(description ? { description } : {}),
+    ...(parameters ? { parameters: JSON.parse(exactText(parameters as JsonValue)) } : {}),
+  },
 });
 
 /** A tool that no recipe can have. A function in none of the conventions' forms is malformed. */

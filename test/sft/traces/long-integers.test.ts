@@ -1,0 +1,46 @@
+/** @file Integers of 64 bits, such as ids, in the calls and responses of traces: a JavaScript number would round them. */
+import { expect, test } from "vitest";
+import { exactJsonIn, exactText } from "../../../sft/traces/json.ts";
+import { chat, span, spans } from "../../fixtures/traces.ts";
+import { ANSWER, imported, QUESTION } from "./imported.ts";
+
+const ID = "1234567890123456789";
+
+/** Writes the string "ID" as an integer. */
+const withId = (value: object) => JSON.stringify(value).replaceAll('"ID"', ID);
+
+test("calls and responses that are recorded as JSON keep the digits of their integers", () => {
+  const calling = {
+    role: "assistant",
+    parts: [{ type: "tool_call", id: "a", name: "get", arguments: { user: "ID", page: 2, note: '\\"ID 7"' } }],
+  };
+  const response = { role: "tool", parts: [{ type: "tool_call_response", id: "a", response: { next: "ID" } }] };
+  const limit = { type: "object", properties: { user: { type: "integer", maximum: "ID" } } };
+  const attributes = {
+    ...chat([], [ANSWER]),
+    "gen_ai.input.messages": withId([QUESTION as object, calling, response]),
+    "gen_ai.tool.definitions": withId([{ type: "function", name: "get", parameters: limit }]),
+  };
+  const { lines } = imported(spans(span({ attributes })));
+  expect(lines[0]?.messages.slice(1, 3)).toMatchObject([
+    { tool_calls: [{ function: { arguments: `{"user":${ID},"page":2,"note":"\\\\\\"ID 7\\""}` } }] },
+    { content: `{"next":${ID}}` },
+  ]);
+  // Schemas are objects in the file of demonstrations.
+  const rounded = { ...limit, properties: { user: { type: "integer", maximum: Number(ID) } } };
+  expect(lines[0]).toMatchObject({ tools: [{ function: { name: "get", parameters: rounded } }] });
+});
+
+test.each([
+  `{"a":${ID},"b":[-${ID}],"c":0.${ID},"d":1e300}`,
+  `["${ID}","\\"${ID}","\\\\",${ID}]`,
+  `{"${ID}":"a\\\\\\"${ID}, ${ID}"}`,
+])("%s keeps its long integers, and only those become marked strings", (text) => {
+  const rounded = JSON.stringify(JSON.parse(text));
+  expect(exactText(exactJsonIn(text) ?? null)).toBe(rounded.replace(/(?<![\d.])1234567890123456800(?!")/g, ID));
+});
+
+test("a text of many megabytes is read", () => {
+  const long = `{"text":"${'\\"'.repeat(6_000_000)}","id":${ID}}`;
+  expect(exactText(exactJsonIn(long) ?? null)).toBe(long);
+});
