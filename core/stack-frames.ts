@@ -1,4 +1,4 @@
-/** @file The frames of an error's stack, read from the text that V8 writes. Pure. */
+/** @file The frames of an error's stack, read from the text that V8 writes, and that text for readers. Pure. */
 
 /** The location itself may contain parentheses: `Program Files (x86)`. */
 const NAMED_FRAME = /^\s+at .*? \((?<location>.+)(?<position>:\d+:\d+)\)$/;
@@ -17,3 +17,10 @@ export function framesOf(error: unknown, toPath: (url: string) => string): strin
     return `${location.startsWith("file:") ? toPath(location) : location.replace(/\?.*/, "")}${position}`;
   });
 }
+
+/** The `data:` URL in which tsx loads a TypeScript file whose package is CommonJS: the whole compiled file, then its path. */
+const COMPILED = /data:text\/javascript,\S*\?filePath=(\S+?):\d+:\d+/g;
+
+/** A stack with the paths of files in place of their compiled text. Their lines are left out: they are those of the compiled text. */
+export const withPaths = (stack: string): string =>
+  stack.replace(COMPILED, (_url, path: string) => decodeURIComponent(path).replace(/\?.*/, ""));

@@ -1,4 +1,5 @@
 /** @file Log lines of a worker: one JSON object per line on stderr, `level` and `what` first. Callers never pass secrets. */
+import { withPaths } from "../core/stack-frames.ts";
 
 export interface Log {
   info(what: string, fields?: Record<string, unknown>): void;
@@ -17,4 +18,4 @@ export function createLog(write: (line: string) => void, common: Record<string, 
 
 /** The text of an error that may be a bug: its stack, which begins with its name and message. */
 export const stackOf = (error: unknown): string =>
-  error instanceof Error ? (error.stack ?? error.message) : String(error);
+  error instanceof Error ? withPaths(error.stack ?? error.message) : String(error);

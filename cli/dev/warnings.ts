@@ -3,6 +3,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { Conversation } from "../../core/contracts/conversation.ts";
 import type { BranchCounts } from "../../core/contracts/rollout.ts";
 import { hasSignal } from "../../core/mgrpo/batch.ts";
+import { withPaths } from "../../core/stack-frames.ts";
 import type { StoredRollout } from "../conversations.ts";
 import { counted } from "../terminal/columns.ts";
 import type { TriedGroup } from "./rollouts.ts";
@@ -47,7 +48,7 @@ function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] 
 /** The message and the first lines of the stack. */
 function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const lines = (error.stack ?? error.message).split("\n");
+  const lines = withPaths(error.stack ?? error.message).split("\n");
   return lines.slice(0, STACK_LINES).join("\n");
 }
 

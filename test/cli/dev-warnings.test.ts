@@ -88,3 +88,13 @@ test.each([
   expect(found).toContain(unparsed);
   expect(found.at(-1)?.endsWith("or the app's max_tokens")).toBe(runner === "recipe");
 });
+
+test("what an app threw is shown with its file's path, not with the compiled text that tsx loaded", () => {
+  const error = new Error("a bug");
+  error.stack = "Error: a bug\n    at f (data:text/javascript,let%20f?filePath=%2Fteam%2Frollout.ts:2:89)";
+  const group = { rollouts: {}, finalized: {} } as unknown as GroupRecord;
+  const requests = { offered: new Map(), called: new Set<string>(), gatewayWarnings: [], halted: undefined };
+  const tried = { group, rollouts: [], trees: [], ...requests, thrown: [{ what: "the app threw", error }] };
+  const [thrown] = groupWarnings({ agents: {}, main: "main", runner: "recipe" }, tried, []);
+  expect(thrown).toBe("the app threw: Error: a bug\n    at f (/team/rollout.ts)");
+});
