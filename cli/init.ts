@@ -20,10 +20,7 @@ const TESTING = ["tsx", "typescript"];
 /** Throws `config-invalid` if the folder exists, since nothing is overwritten, or if it or .gitignore cannot be written. */
 export function init(folder: string): void {
   if (existsSync(folder)) {
-    throw new MgrpoError(
-      "config-invalid",
-      `${folder} exists: name a folder that does not, such as \`mgrpo init my-team\``,
-    );
+    throw new MgrpoError("config-invalid", `${folder} already exists: give a new folder, as in \`mgrpo init my-team\``);
   }
   const template = join(dirname(createRequire(import.meta.url).resolve("mgrpo/package.json")), "create", "template");
   const before = contentOf(GITIGNORE);
@@ -33,14 +30,16 @@ export function init(folder: string): void {
   );
   if (rules.length > 0) {
     const start = before === "" || before.endsWith("\n") ? "" : "\n";
-    writing(GITIGNORE, `add to it, one rule per line, to keep what mgrpo writes out of git: ${rules.join(" ")}`, () =>
-      appendFileSync(GITIGNORE, `${start}${rules.join("\n")}\n`),
+    writing(
+      GITIGNORE,
+      `add these rules to it, one per line, so that git ignores what mgrpo writes: ${rules.join(" ")}`,
+      () => appendFileSync(GITIGNORE, `${start}${rules.join("\n")}\n`),
     );
   }
   const recipe = hiddenRecipe(folder) === undefined ? folder : `./${folder}`;
   const added = rules.length === 0 ? "" : `Added to ${GITIGNORE}: ${rules.join(" ")}\n`;
   console.log(
-    `Wrote ${folder}: its recipe.ts says what is in it.\n${added}${scriptsAdvice()}Next:\n\n` +
+    `Wrote ${folder}: start with its recipe.ts.\n${added}${scriptsAdvice()}Next:\n\n` +
       `${installing("npm install", IMPORTED)}  ${MGRPO} train ${quotedPath(recipe)}\n\n` +
       `The recipe's own test:\n\n` +
       `${installing("npm install --save-dev", TESTING)}  node --import tsx --test ${quotedPath(join(folder, "recipe.test.ts"))}\n`,

@@ -29,6 +29,7 @@ import { learn, OPTIMIZER } from "../sft/learn.ts";
 import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.ts";
 import { responsesWithin } from "../sft/shown-response.ts";
 import { openLiveLine } from "./terminal/live.ts";
+import { MGRPO } from "./terminal/name.ts";
 import { makeWritable } from "./writable-folder.ts";
 
 export interface PretrainOptions {
@@ -73,14 +74,14 @@ export function placedIn(to: string | undefined, bases: readonly BaseModel[]): B
 
 /** Throws before anything is trained: for a folder that cannot be written, and for one with a model that this command did not make. */
 function checkTarget(folder: string): void {
-  const elsewhere = "name another folder with --to";
+  const elsewhere = `to write it elsewhere, name the parent folder: ${MGRPO} pretrain <recipe> --to <folder>`;
   if (hasModel(folder) && !isOwn(folder)) {
     throw new MgrpoError("config-invalid", `${folder} has a model that pretrain did not make: ${elsewhere}`);
   }
   makeWritable(folder, elsewhere);
 }
 
-/** Whether the folder has weights: in one file, in shards or of an adapter. */
+/** Whether the folder has weights: a single file, shards, or an adapter. */
 export const hasModel = (folder: string): boolean => WEIGHTS_FILES.some((name) => existsSync(join(folder, name)));
 
 function isOwn(folder: string): boolean {
@@ -108,7 +109,7 @@ export function chosenBases({ name: recipe, baseModels = [] }: Recipe, only?: re
   return baseModels.filter((base) => !only || only.some((name) => isNamed(base, name)));
 }
 
-/** Trains one base model and writes its folder. `location`: the recipe's name, or the path of a user's folder. */
+/** Trains one base model and writes its folder. `location`: the recipe's name, or the path of the user's recipe folder. */
 export async function pretrainBase(
   base: BaseModel,
   recipe: Recipe,
@@ -221,7 +222,7 @@ async function encoderOf(
 
 function refuseBeyondContext({ tokens }: Example, { folder }: BaseModel, context: number): void {
   if (tokens.length <= context) return;
-  const message = `a demonstration of base model '${basename(folder)}' takes ${tokens.length} tokens, but the model's context holds ${context}: raise contextTokens in smallModel(), or shorten the demonstration`;
+  const message = `a demonstration of base model '${basename(folder)}' takes ${tokens.length} tokens, but the model's context holds ${context}: raise its max_position_embeddings (contextTokens of smallModel()), or shorten the demonstration`;
   throw new MgrpoError("recipe-invalid", message);
 }
 

@@ -10,7 +10,7 @@ import { type OtlpOptions, openOtlp } from "./otlp.ts";
 import { openTensorBoard } from "./tensorboard.ts";
 
 /**
- * A tracker that the config names twice is opened once: it would get every metric twice.
+ * A tracker that the config names twice is opened once: otherwise it would get every metric twice.
  *
  * @param folder the run's folder.
  * @param startedAt tells apart runs with the same name.
@@ -35,7 +35,7 @@ export function openTrackers(
   });
 }
 
-/** Throws `config-invalid` if a tracker lacks its settings, or content is to be tracked without `otlp`. */
+/** Throws `config-invalid` if a tracker's settings are missing or invalid, or content is to be tracked without `otlp`. */
 export function checkTrackers(
   { track, trackContent }: Pick<RunConfig, "track" | "trackContent">,
   environment: Environment,
@@ -48,7 +48,7 @@ export function checkTrackers(
   }
 }
 
-/** The standard variables of OTLP exporters: those for traces come first, and an empty one counts as unset. */
+/** The standard variables of OTLP exporters: those for traces take precedence, and an empty one counts as unset. */
 function otlpReceiver(environment: Environment): { readonly url: string; readonly headers: Record<string, string> } {
   const traces = environment["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
   const base = environment["OTEL_EXPORTER_OTLP_ENDPOINT"]?.replace(/\/$/, "");

@@ -1,4 +1,4 @@
-"""The counterpart of step.ts: one GRPO step of TRL's GRPOTrainer with a PEFT adapter, sampled by transformers' generate on the same cores.
+"""The counterpart of step.ts: one GRPO step with TRL's GRPOTrainer and a PEFT adapter on the same cores; transformers' generate samples the rollouts.
 A lap (laps.ts) is a step: a line on stdin starts it, a line of JSON on stdout ends it.
 
     python trl_step.py <work.json> <model folder>          (needs requirements.txt)
@@ -6,10 +6,11 @@ A lap (laps.ts) is a step: a line on stdin starts it, a line of JSON on stdout e
 TRL's defaults are kept, except for what the CPU or the comparison requires:
   1. float32 (`bf16` is on by default), on the CPU.
   2. No gradient checkpointing: it saves memory and costs a second forward pass.
-  3. Batches of K sequences in training, since one batch of 64 does not fit into 24 GB. All rollouts of a step are sampled together.
+  3. Micro-batches of K sequences in training, since all 64 of the full size do not fit into 24 GB. All rollouts of a step are sampled together.
   4. Every rollout has exactly the same number of new tokens.
-  5. The optimizer's settings, the clipping and the adapter are those of step.ts.
+  5. The optimizer's settings, the clip range and the adapter are those of step.ts; the learning rate is constant.
   6. Questions keep their order.
+  7. No checkpoints, progress bar or reports.
 """
 import json
 import os

@@ -22,7 +22,7 @@ import { heldOutGains } from "../held-out-gains.ts";
 import { caseStudyResults, type QuestionScore } from "../held-out-scores.ts";
 import { type AgentResult, buildReport, type RunReport } from "../run-report.ts";
 import { type ExportForm, exportedFiles } from "./export-form.ts";
-import { readHeldOut } from "./held-out-rollouts.ts";
+import { readEvaluationScores } from "./held-out-rollouts.ts";
 import { readOptimizers, readRun } from "./read-records.ts";
 import type { RunFolder, RunStatus } from "./run-folder.ts";
 import { writeAtomically } from "./written-files.ts";
@@ -89,7 +89,7 @@ export async function writeHeldOut(
   const { step: last } = await readRun(store, config.run);
   const failures = new Map<string, unknown>();
   const guarded = caseStudies.map((study) => withoutFailure(study, (error) => failures.set(study.name, error)));
-  const all = await readHeldOut(store, config, last, guarded);
+  const all = await readEvaluationScores(store, config, last, guarded);
   for (const [name, error] of failures) {
     const why = errorText(error);
     warn(`case study '${name}' is left out of the report: ${why}`);

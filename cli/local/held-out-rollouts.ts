@@ -9,15 +9,16 @@ import type { Store } from "../../core/ports.ts";
 import type { CaseStudy } from "../../core/recipe.ts";
 import type { Tally } from "../../core/training/confidence-interval.ts";
 import { addressStep } from "../../core/training/evaluation.ts";
+import { CONVERSATION_DAYS } from "../../core/training/retention.ts";
 import { readRollout, readStoredQuestions } from "../conversations.ts";
 import { type HeldOutRollout, type HeldOutScores, scoreStudy } from "../held-out-scores.ts";
 import { readJobs, readResult, suiteOf } from "./read-records.ts";
 
 /**
- * All finished evaluations, benchmarks included, by team and then in the config's order of suites. Case studies are measured on held-out questions
- * alone. `last`: the run's last team.
+ * All finished evaluations, benchmarks included, by team and then in the config's order of suites. Case studies are measured only on held-out
+ * questions, with tools, of the untrained team and of the run's last (`last`).
  */
-export async function readHeldOut(
+export async function readEvaluationScores(
   store: Store,
   config: RunConfig,
   last: number,
@@ -47,7 +48,7 @@ export async function readHeldOut(
   return sortEvaluations(config, scores);
 }
 
-/** The rollouts of one evaluation, question by question, without those whose outcome is `failed`. */
+/** The rollouts of one evaluation on held-out questions, question by question, without those whose outcome is `failed`. */
 export async function readRollouts(store: Store, config: RunConfig, job: JobRecord): Promise<HeldOutRollout[]> {
   const suite = suiteOf(config, job.suite);
   const { heldOut } = await readStoredQuestions(store, config.run);
@@ -60,7 +61,7 @@ export async function readRollouts(store: Store, config: RunConfig, job: JobReco
       if (!stored) {
         throw new MgrpoError(
           "not-found",
-          `${objectKeys.outcome(address)} or one of its invocations has expired: the store keeps conversations for a limited time`,
+          `${objectKeys.outcome(address)} or one of its invocations is not in the store: a deployment's store deletes conversations after ${CONVERSATION_DAYS} days`,
         );
       }
       const { outcome, invocations } = stored;

@@ -7,7 +7,7 @@ import type { OnPoll } from "../local/evaluate-team.ts";
 import { duration } from "../terminal/columns.ts";
 import type { LiveLine } from "../terminal/live.ts";
 
-/** @param questions each is asked `samples` times. */
+/** @param questions how many there are; each is asked `samples` times. */
 export function showProgress(
   live: LiveLine,
   suite: string,

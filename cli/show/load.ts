@@ -27,7 +27,7 @@ export function parseAddress(text: string): Address {
   if (!match) {
     throw new MgrpoError(
       "not-found",
-      `'${text}' is not an address: write a step, step/group or step/group/rollout, e.g. 12/3/5, or cases`,
+      `'${text}' is not an address: write a step, step/group or step/group/rollout (12, 12/3 or 12/3/5), or 'cases' for the case studies`,
     );
   }
   const [, step, group, rollout] = match;
@@ -93,19 +93,19 @@ async function loadRollouts(
   config: RunConfig,
   {
     tokenizerOf,
-    ...asked
+    ...parts
   }: Pick<RolloutParts, "group" | "question" | "note" | "latencies"> & {
     readonly tokenizerOf: TokenizerOf;
   },
   only: number | undefined,
 ): Promise<Tree[]> {
-  const { step, group, rolloutsPerQuestion } = asked.group;
+  const { step, group, rolloutsPerQuestion } = parts.group;
   if (only !== undefined && only >= rolloutsPerQuestion)
     throw new MgrpoError("not-found", `group ${step}/${group} has rollouts 0 to ${rolloutsPerQuestion - 1}`);
   const indices = only === undefined ? Array.from({ length: rolloutsPerQuestion }, (_, k) => k) : [only];
   return Promise.all(
     indices.map(async (index): Promise<Tree> => {
-      const score = asked.group.rollouts[String(index)];
+      const score = parts.group.rollouts[String(index)];
       const isExcluded = score !== undefined && "excluded" in score;
       const address = { run: config.run, phase: "train", step, group, rollout: index };
       const stored = await readRollout(store, address, isExcluded);
@@ -114,7 +114,7 @@ async function loadRollouts(
         return { title, tags: [withoutOutcome(score)], children: [] };
       }
       const branchTexts = await readBranchTexts(tokenizerOf, stored.outcome);
-      return rolloutTree({ index, config, ...asked, ...stored, branchTexts });
+      return rolloutTree({ index, config, ...parts, ...stored, branchTexts });
     }),
   );
 }

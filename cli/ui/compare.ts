@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import type { CompareView } from "../../ui/compare-view.ts";
 import { differingSettings } from "../../ui/settings.ts";
 import { comparedSuites, differingSuites, type EvaluatedRun, measureArm, scoresOf } from "../compare/measure.ts";
-import { readHeldOut } from "../local/held-out-rollouts.ts";
+import { readEvaluationScores } from "../local/held-out-rollouts.ts";
 import type { Source } from "../show/source.ts";
 import { cut } from "../terminal/flow.ts";
 
@@ -40,7 +40,7 @@ export async function compareView(sources: readonly Source[]): Promise<CompareVi
 /** For an unfinished run, the newest evaluated team counts as its last. */
 async function evaluatedRun({ config, evaluations, read }: Source): Promise<EvaluatedRun> {
   const steps = Math.max(0, ...evaluations.map(({ team }) => team));
-  const heldOut = evaluations.length === 0 ? [] : await read((store) => readHeldOut(store, config, steps, []));
+  const heldOut = evaluations.length === 0 ? [] : await read((store) => readEvaluationScores(store, config, steps, []));
   return { run: config.run, seed: config.seed, steps, heldOut };
 }
 

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { builtModule } from "../../built-module.ts";
 
-/** In the order of their rules: of two rules that are equally specific, the later one applies. */
+/** In cascade order: of two rules of equal specificity, the later one wins. */
 const STYLES = ["page", "tables", "rollouts", "timeline"];
 
 export const pageFile = (name: string): Promise<string> => readFile(new URL(name, builtModule("ui/app/main")), "utf8");

@@ -20,7 +20,7 @@ export interface SampledTurn {
   /** The sampled text, with thinking and calls, up to a stop text of the request. */
   readonly text: string;
   readonly calls: readonly ToolCall[];
-  /** As in `ReadTurn`. */
+  /** As in `ParsedReply`. */
   readonly unparsed: number;
   /** The turn reached its limit on tokens. */
   readonly isCut: boolean;

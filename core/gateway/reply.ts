@@ -1,7 +1,7 @@
 /**
  * @file Reads a sampled turn as a reply: thinking, free text, and tool calls in the format of parse-turn.ts. Nothing is repaired: if a call
- * cannot be read or names a tool that was not offered, a tag is stray, or there are too many calls, the turn has no calls and is all text.
- * This program's own loop runs no call of such a turn either.
+ * cannot be read or names a tool that was not offered, a tag is stray, or there are too many calls, the turn has no calls, and all that
+ * follows its thinking is text. This program's own loop runs no call of such a turn either.
  */
 import type { AppToolCall, TurnRequest } from "../contracts/app-chat.ts";
 import { ToolCall } from "../contracts/conversation.ts";
@@ -9,11 +9,11 @@ import { jsonOrUndefined } from "../contracts/parse.ts";
 import { memberText, reformat } from "../conversation/json-text.ts";
 import { STRAY_TAGS } from "../conversation/parse-turn.ts";
 
-export interface ReadTurn {
+export interface ParsedReply {
   readonly thinking: string;
   readonly text: string;
   readonly calls: readonly Omit<AppToolCall, "id">[];
-  /** Calls that could not be read or whose tool was not offered, and stray tags; all calls, if there are too many. */
+  /** Number of calls that could not be read or whose tool was not offered, and of stray tags. If there are too many calls, every call counts. */
   readonly unparsed: number;
 }
 
@@ -25,7 +25,7 @@ export function readReply(
   turn: string,
   { tools, mayCall }: Pick<TurnRequest, "tools" | "mayCall">,
   maxCalls: number,
-): ReadTurn {
+): ParsedReply {
   const { thinking, text: afterThinking } = splitThinking(turn);
   if (!mayCall || tools.length === 0) return { thinking, text: afterThinking, calls: [], unparsed: 0 };
   const offered = new Set(tools.map((tool) => tool.function.name));
@@ -36,7 +36,7 @@ export function readReply(
   const before = closed.replace(CALL, (_block: string, body: string) => {
     const call = callIn(body);
     if (call && offered.has(call.name)) {
-      // As sampled: parsing would round a large integer.
+      // Numbers keep the digits that were sampled: parsing would round a large integer.
       calls.push({
         name: call.name,
         arguments: reformat(memberText(body, "arguments") ?? JSON.stringify(call.arguments), ""),
@@ -54,7 +54,7 @@ export function readReply(
   return { thinking, text: calls.length > 0 ? (before + end).trim() : afterThinking, calls, unparsed };
 }
 
-/** A turn's thinking, and its text: what comes after the thinking or, if the turn was cut while thinking, before it. */
+/** A turn's thinking and its text. The text is what follows the thinking or, if the turn was cut while thinking, what precedes it. */
 export function splitThinking(turn: string): { thinking: string; text: string } {
   const end = turn.lastIndexOf(END_OF_THOUGHT);
   if (end >= 0) {

@@ -2,16 +2,16 @@
  * @file The objective (eq 14-19) as a loss to minimize: its value, and its derivative with respect to every log-prob. With
  * these derivatives as the weights of a linear loss, every option below runs on every engine.
  *
- *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*A, clip(r_a, 1-low, 1+high)*A)  +  beta * kl_a )      other forms: policy-loss.ts
+ *   loss = sum_a  weight * ( - m_a * v_a * min(r_a*adv_a, clip(r_a, 1-low, 1+high)*adv_a)  +  beta * kl_a )      other forms: policy-loss.ts
  *
- *   A    the trajectory's advantage, plus the token's offset: its turn's, less the KL penalty to go
- *   r_a  ratio against the anchor        m_a  0 if the token is masked, else 1
- *   v_a  truncated importance weight     kl_a KL estimate against the reference; neither masked nor clipped
+ *   adv_a the trajectory's advantage plus the token's offset: that of its turn, minus the KL penalty to go
+ *   r_a   ratio against the anchor        m_a   0 if the token is masked, else 1
+ *   v_a   truncated importance weight     kl_a  KL estimate against the reference; neither masked nor clipped
  *
- * Without `tisCap` the anchor is the behavior policy and v = 1. With it, the two roles of the ratio are separated: the anchor is the
- * trainer's policy before the step (`proximal`), and the constant v = min(ratio of proximal to behavior, cap) corrects for the sampler.
- * Like r, v is per token or per sequence. In the first minibatch r = 1, so with token ratios the policy term's derivative is
- * -weight * m * v * A.
+ * Without `tisCap` the anchor is the behavior policy and v = 1. With it, the objective is decoupled: the anchor is the trainer's policy
+ * before the step (`proximal`), and the constant v = min(ratio of proximal to behavior, cap) corrects for the mismatch between sampler
+ * and trainer. Like r, v is per token or per sequence. Before the first optimizer step r = 1 then, so with token ratios the policy term's
+ * derivative is -weight * m * v * adv.
  */
 import type { AlgorithmConfig } from "../contracts/algorithm-config.ts";
 import { klTerm } from "./kl.ts";
@@ -63,7 +63,7 @@ export interface TrajectoryLoss {
   readonly clippedTokens: readonly number[];
   /** Number of tokens that `ratioMask` leaves without a policy term. */
   readonly masked: number;
-  /** Number of unmasked tokens whose importance weight is cut to `tisCap`. */
+  /** Number of unmasked tokens whose importance weight is truncated at `tisCap`. */
   readonly truncated: number;
 }
 

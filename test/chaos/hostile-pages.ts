@@ -1,6 +1,6 @@
 /**
- * @file Pages that are made to break their reader. It refuses most of them, reads some, and on a busy machine refuses those too. The agent gets
- * the same text in each case, so all trials have the same records.
+ * @file Pages that are made to break the document reader. It refuses most of them and can read the others; on a busy machine it may refuse those
+ * too. Either way the agent gets the same text, so all trials have the same records.
  */
 import { type Extracted, TOO_COMPLEX } from "../../adapters/tools/documents/document.ts";
 import * as hostile from "../fixtures/hostile-documents.ts";
@@ -48,7 +48,10 @@ export const hostileDocuments: Readonly<Record<HostilePage, HostileDocument>> = 
 
 const TEXTS: ReadonlySet<string | undefined> = new Set(Object.values(hostileDocuments).map(({ text }) => text));
 
-/** What the agent reads. A text that no hostile page has is a mistake of the reader: the agent gets it, and the records differ. */
+/**
+ * What the agent reads. A text that no hostile page has is a fault of the reader: the agent gets it as it is, so the records differ and the
+ * trial fails.
+ */
 export function textFor(extracted: Extracted): string {
   if ("unreadable" in extracted) return extracted.unreadable;
   return TEXTS.has(extracted.text) ? textFor(TOO_COMPLEX) : extracted.text;

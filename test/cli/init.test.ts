@@ -33,7 +33,7 @@ async function initIn(project: string, ...args: string[]): Promise<string> {
 test("init writes the template's recipe, and overwrites nothing", async () => {
   expect(await printed("init")).toContain("Wrote team");
   expect(readdirSync(join(folder, "team"))).toEqual(readdirSync(TEMPLATE));
-  await expect(printed("init")).rejects.toThrow(/^team exists: name a folder that does not/);
+  await expect(printed("init")).rejects.toThrow(/^team already exists: give a new folder/);
 });
 
 test("the printed command trains the new recipe, even if its folder has the name of a recipe that comes with mgrpo", async () => {
@@ -104,7 +104,7 @@ test("a .gitignore that cannot be written is an error that says what to add", as
   // Even root cannot write through a link into a folder that does not exist.
   symlinkSync("gone/ignore", join(project, ".gitignore"));
   await expect(initIn(project)).rejects.toThrow(
-    /^\.gitignore cannot be written \(ENOENT\): add to it, .*: node_modules\/ \/runs\/ /,
+    /^\.gitignore cannot be written \(ENOENT\): add these rules to it, .*: node_modules\/ \/runs\/ /,
   );
 });
 

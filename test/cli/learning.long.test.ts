@@ -12,7 +12,7 @@ const SETTINGS = ["questionsPerStep=4", "rolloutsPerQuestion=4", "evaluation.sui
 
 const folder = projectOfFile();
 
-test("rewards, correct answers, calls and sampled tokens of six steps match the recorded ones", async () => {
+test("rewards, correctness, calls of sub-agents and sampled tokens of six steps match the recorded ones", async () => {
   const settings = SETTINGS.flatMap((setting) => ["--set", setting]);
   const { code, stderr } = await mgrpo(folder, "train", "atlas", "--steps", "6", "--run", "learning", ...settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -85,7 +85,7 @@ test("the error for a demonstration that is longer than the model's context name
   await expect(pretrainBase(base, recipe, toolsModule)).rejects.toMatchObject({
     code: "recipe-invalid",
     message: expect.stringMatching(
-      /^a demonstration of base model 'l' takes \d+ tokens, but the model's context holds \d+: raise contextTokens in smallModel\(\)/,
+      /^a demonstration of base model 'l' takes \d+ tokens, but the model's context holds \d+: raise its max_position_embeddings \(contextTokens of smallModel\(\)\)/,
     ),
   });
 });

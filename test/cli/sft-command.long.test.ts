@@ -93,7 +93,7 @@ test.each([
   [
     "quantization",
     ["engine.quantization=int8"],
-    /^agents\.searcher\.model: engine\.quantization int8: only a frozen base/,
+    /^agents\.searcher\.model: engine\.quantization int8: only the base of an adapter/,
   ],
   ["cuda", ["engine.provider=cuda"], /engine\.provider cuda: /],
 ])(

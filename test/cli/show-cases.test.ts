@@ -1,4 +1,4 @@
-/** @file The case studies of a run: which questions count as better or worse. */
+/** @file The case studies of a run: which questions count as improved or worsened, and which rollouts are shown. */
 import { expect, test } from "vitest";
 import type { HeldOutRollout } from "../../cli/held-out-scores.ts";
 import { studyTree } from "../../cli/show/cases.ts";
@@ -20,7 +20,7 @@ const study = {
   checks: (_: unknown, { conversation: { answer } }: Pick<HeldOutRollout, "conversation">) => [answer === "yes"],
 };
 
-test("whether a question got better or worse depends on all of its rollouts, as the share does; only the first before and after training are shown", () => {
+test("all rollouts decide whether a question improved or worsened, and the study's share; only its first rollout before training and its first after are shown", () => {
   const before = [rollout("q1", "no"), rollout("q1", "yes"), rollout("q2", "no"), rollout("q2", "yes")];
   const after = [rollout("q1", "yes"), rollout("q1", "no"), rollout("q2", "no"), rollout("q2", "no")];
   const { tags, children } = studyTree(study, before, after, {});

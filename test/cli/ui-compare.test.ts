@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { heldOutGains } from "../../cli/held-out-gains.ts";
 import { caseStudyResults } from "../../cli/held-out-scores.ts";
-import { readHeldOut } from "../../cli/local/held-out-rollouts.ts";
+import { readEvaluationScores } from "../../cli/local/held-out-rollouts.ts";
 import type { Source } from "../../cli/show/source.ts";
 import { compareView } from "../../cli/ui/compare.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
@@ -97,7 +97,7 @@ test("a benchmark's scores are compared as those of held-out questions are; case
   const { arms } = await compareView([source, await own("a2", 2, 3)]);
   expect(arms[0]?.measured).toMatchObject([{ suite: "sampled", before: { value: 0.25 }, after: { value: 0.625 } }]);
   const study = { name: "care", expected: "care is taken", checks: () => expect.fail() };
-  const scores = await source.read((store) => readHeldOut(store, source.config, 2, [study]));
+  const scores = await source.read((store) => readEvaluationScores(store, source.config, 2, [study]));
   expect(scores.map(({ team }) => team)).toEqual([0, 2]);
   expect(heldOutGains("a1", scores, 2)).toMatchObject([{ suite: "sampled", gain: 0.25 }]);
   expect(caseStudyResults(scores, 2, [study])).toEqual([]);

@@ -48,7 +48,9 @@ test("pretrain refuses before it trains: a target that cannot be written, and a 
     writeFileSync(join(target, weights), "precious");
     await expect(pretrain("tally", { to: "models-of-mine", tokens: 1 })).rejects.toMatchObject({
       code: "config-invalid",
-      message: expect.stringMatching(/main has a model that pretrain did not make: name another folder with --to$/),
+      message: expect.stringMatching(
+        /main has a model that pretrain did not make: to write it elsewhere, name the parent folder: .* pretrain <recipe> --to <folder>$/,
+      ),
     });
     expect(readFileSync(join(target, weights), "utf8")).toBe("precious");
   };

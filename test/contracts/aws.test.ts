@@ -18,7 +18,7 @@ const store = await openLocalStore();
 afterAll(() => store.close());
 
 describe("objects over the S3 API", () => objectStoreContract(() => store.objects));
-describe("objects over the S3 API, in parts", () => {
+describe("multipart uploads over the S3 API", () => {
   const parts = { fromBytes: 5 * 2 ** 20, bytes: 5 * 2 ** 20 };
   const keys = openFreshKeys("runs/parts");
   const inParts = openAwsStore({ table: "mgrpo", bucket: "mgrpo", parts });

@@ -1,7 +1,7 @@
 /**
- * @file The contract suites of objects, the table and the clock on external endpoints, skipped unless MGRPO_TEST_ENDPOINTS is set. It holds
- * one URL for both DynamoDB and S3, or DynamoDB's and S3's, separated by a comma. The standard AWS variables hold the credentials and the
- * region. The tests create their own table and bucket, and delete them.
+ * @file The contract suites of objects, the table and the clock on external endpoints, skipped unless MGRPO_TEST_ENDPOINTS is set. That
+ * variable holds one URL for both DynamoDB and S3, or two, separated by a comma: DynamoDB's, then S3's. The standard AWS variables hold
+ * the credentials and the region. The tests create their own table and bucket, and delete them.
  */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -44,7 +44,7 @@ describe.skipIf(dynamo === "")(`endpoints ${dynamo} ${s3}`, () => {
   });
 
   describe("objects", () => objectStoreContract(() => store.objects));
-  describe("objects in parts", () => {
+  describe("multipart uploads", () => {
     const keys = openFreshKeys("runs/parts");
     for (const { name, verify } of multipartChecks) test(name, () => verify(inParts.objects, keys));
   });

@@ -14,7 +14,7 @@ test.each([
   expect(httpOrigin(host, 7800)).toBe(origin);
 });
 
-test("a sub-agent that listens on an IPv6 address has a URL that its callers can parse", async () => {
+test("callers can parse the URL of a sub-agent's worker that listens on an IPv6 address", async () => {
   const network: WorkerNetwork = { ...httpNetwork, listen: async () => ({ port: 7800, close: async () => {} }) };
   const service = await openInvocationService({
     ...{ network, run: { name: "relay", store: memoryStore(), config: relayConfig({}) }, agent: { name: "searcher" } },

@@ -1,11 +1,11 @@
-/** @file The template's own switch turns thinking on and off: it decides what opens a turn, and past turns keep their tokens. */
+/** @file The setting `thinking` sets the template's enable_thinking, which decides how a turn opens. Earlier turns keep their tokens. */
 import { describe, expect, test } from "vitest";
 import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { openAgentLayout } from "../../gpu-workers/rollouts/agent-layout.ts";
 import { QWEN3_TEMPLATE } from "../fixtures/qwen3.ts";
 import { bpeFiles } from "../fixtures/tokenizers.ts";
 
-const EMPTY_THOUGHT = "<think>\n\n</think>\n\n";
+const EMPTY_THINKING = "<think>\n\n</think>\n\n";
 const HEADER = "<|im_start|>assistant\n";
 const settings = { system: "Be brief.", tools: [], delegates: [] };
 const qwen3 = openTokenizer(bpeFiles(QWEN3_TEMPLATE));
@@ -27,7 +27,7 @@ function decodedConversation(tokenizer: typeof qwen3, thinking: { thinking?: boo
 describe.each([
   ["unset", {}, ""],
   ["on", { thinking: true }, ""],
-  ["off", { thinking: false }, EMPTY_THOUGHT],
+  ["off", { thinking: false }, EMPTY_THINKING],
 ])("thinking %s", (_, thinking, opening) => {
   test("every turn has the same opening, keeps its sampled tokens, and is followed by its responses", () => {
     const turn = opening === "" ? "<think>\nhm\n</think>\n\nsearch" : "search";
@@ -40,14 +40,14 @@ describe.each([
   });
 });
 
-test("a template that always opens a thought opens one in every turn", () => {
+test("a template whose generation prompt opens a thinking block opens one in every turn", () => {
   const always = openTokenizer(
     bpeFiles(QWEN3_TEMPLATE.replace("'<|im_start|>assistant\\n' }}", "'<|im_start|>assistant\\n<think>\\n' }}")),
   );
   expect(decodedConversation(always, {}, "hm\n</think>\n\nsearch").split(`${HEADER}<think>\n`)).toHaveLength(4);
 });
 
-test("the setting is refused if the template has no switch", () => {
+test("the setting thinking is refused if the template has no enable_thinking", () => {
   const layout = () => openAgentLayout("a", { ...settings, thinking: true }, openTokenizer(bpeFiles()), new Map());
   expect(layout).toThrow(/chat_template \(tokenizer_config.json\) has no enable_thinking to set: remove the setting/);
 });

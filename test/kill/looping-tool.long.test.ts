@@ -1,4 +1,4 @@
-/** @file A tool that loops, in real processes: its worker ends and is started again until the rollout that calls the tool is abandoned. */
+/** @file A tool that loops, in real processes: the watchdog ends its worker, which is restarted, until the rollout that calls the tool is abandoned. */
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { recipe } from "../fixtures/relay/recipe.ts";
@@ -31,7 +31,7 @@ test("the rollout is lost after three crashes while it runs alone, and the run f
     1: { excluded: "infrastructure: its worker crashed 3 times while it ran alone" },
   };
   expect(records, log.join("\n")).toMatchObject({ status: "finished", steps: [{ groups: [{ rollouts }, {}] }] });
-  // The first crash happens alongside other rollouts, three more while the rollout runs alone.
+  // The first crash happens while other rollouts run too, three more while the rollout runs alone.
   expect(started["main"]).toBe(5);
   const ends = log.filter((line) => line.includes('"code":"deadline"'));
   expect(ends.map((line) => JSON.parse(line))).toEqual(

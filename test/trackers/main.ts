@@ -2,7 +2,7 @@
  * @file `npm run check:trackers`: trains two steps of the default recipe with trackers on, then compares what TensorBoard and MLflow have
  * recorded with the run's own files: the metrics in both, and in MLflow the numbers of traces and of agents' spans. MLflow must have
  * exactly one run, finished and with settings. Then everything is sent again, and nothing may be recorded twice. Not part of CI: it installs
- * about 1 GB of packages from PyPI. Exit code 1 if something differs, 2 if the check cannot run here.
+ * about 1 GB of packages from PyPI. Exit code 1 if something differs, 2 on any other error, such as a failed installation or a failed `mgrpo train`.
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -62,7 +62,7 @@ async function main(folder: string): Promise<string[]> {
       ...differences(`MLflow's traces ${when}`, counts, readTraces(bin, mlflow.url)),
     ];
     const first = await compare("after the run");
-    // Without its positions, every tracker gets every line again.
+    // Without the saved positions, every tracker gets every line again.
     rmSync(own("trackers.json"));
     mgrpo("track", RUN);
     return [...first, ...(await compare("after everything is sent again"))];
@@ -123,7 +123,7 @@ async function readMlflow(url: string, names: readonly string[]): Promise<Points
     // The server closes idle connections while this process waits for a child process, so each request opens a new one.
     const headers = { "content-type": "application/json", connection: "close" };
     const response = await fetch(`${url}/api/2.0/mlflow/${path}`, { ...request, headers });
-    if (!response.ok) throw new Error(`MLflow: ${path} got ${response.status}: ${await response.text()}`);
+    if (!response.ok) throw new Error(`MLflow: ${path} returned ${response.status}: ${await response.text()}`);
     return response.json();
   };
   const experiments = z
@@ -154,7 +154,7 @@ function differences(where: string, wanted: Points, found: Points): string[] {
     JSON.stringify((points.get(name) ?? []).map(([step, value]) => [step, Math.fround(value)]).sort());
   const names = [...new Set([...wanted.keys(), ...found.keys()])];
   const other = names.filter((name) => text(wanted, name) !== text(found, name));
-  console.log(`${where}: ${names.length - other.length} of ${names.length} match the run's files`);
+  console.log(`${where}: ${names.length - other.length} of ${names.length} series match the run's files`);
   return other.map((name) => `${where}, ${name}: ${text(found, name)} instead of ${text(wanted, name)}`);
 }
 

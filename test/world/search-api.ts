@@ -2,7 +2,7 @@
  * @file The search engine of the test world, in the formats of the four backends, each under a path of its own. The query
  * `HTTP <status>` returns that status, `long refusal` a 403 whose message has the key at the point where errors are cut off, `HTML` a login page,
  * `again <n>` a 429 the first n times, `later` a 429 with a long retry-after, `never` a 413 with a short retry-after and two lines of text,
- * `dead engines` no results and an unresponsive engine, `bare` a result without title and snippet, and `odd` JSON of the wrong shape. A query of
+ * `dead engines` no results and an unresponsive engine, `bare` a result without title or snippet, and `odd` JSON of the wrong shape. A query of
  * more than 400 characters or 50 words is refused with 400, and so are `no credits` and one that begins with `site:`, in the words of Serper.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";

@@ -1,4 +1,7 @@
-/** @file DynamoDB in memory, with AWS's billing. It passes the contract suite of tables (test/contracts/simulated-cloud.test.ts). */
+/**
+ * @file DynamoDB in memory, which meters requests as AWS bills them. It passes the contract suite of tables
+ * (test/contracts/simulated-cloud.test.ts).
+ */
 import type { BatchGetItemCommandInput, QueryCommandInput } from "@aws-sdk/client-dynamodb";
 import { unmarshall } from "@aws-sdk/util-dynamodb";
 import { itemBytes } from "../../../adapters/aws/item-bytes.ts";
@@ -7,7 +10,10 @@ import type { DynamoApi } from "../../../adapters/aws/table.ts";
 import { ITEM_BYTES } from "../../../core/contracts/bounds.ts";
 import { applyUpdate, conditionHolds, type ItemAttributes, validationException } from "./expression.ts";
 
-/** Units are AWS's: a consistent read takes 1 per 4 KB, a write 1 per 1 KB, rounded up, even if its condition fails. */
+/**
+ * Units as AWS bills them, rounded up: a consistent read consumes 1 per 4 KB, any other half of that; a write 1 per KB of the larger of the old
+ * and the new item, even if its condition fails.
+ */
 export interface TableUse {
   readonly operation: "GetItem" | "BatchGetItem" | "PutItem" | "UpdateItem" | "DeleteItem" | "Query";
   readonly pk: string;
@@ -33,8 +39,8 @@ const writeUnitsOf = (bytes: number) => Math.max(1, Math.ceil(bytes / 1024));
 
 export interface MemoryTable {
   /**
-   * The API for one caller. `used` is called once per key of a batch, and once per other request, even if its condition fails; not for
-   * requests that are refused as invalid.
+   * The API for one caller. `used` is called once for each key of a batch and once for every other request, even if its condition fails, but
+   * not for requests that are refused as invalid.
    */
   api(used: (use: TableUse) => void): DynamoApi;
   /** Bytes of all items. */

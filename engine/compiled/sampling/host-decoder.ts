@@ -119,7 +119,7 @@ class DecodeInputs {
   readonly #cos: Float32Array;
   readonly #sin: Float32Array;
   readonly #inverseTemperature: Float32Array;
-  readonly #rows: BigInt64Array;
+  readonly #last: BigInt64Array;
   /** [slots, C + 1]: the cached positions that each slot attends to, and its new token. */
   #mask: Float32Array;
   /** For each slot, the number of cached positions that its mask exposes. */
@@ -133,7 +133,7 @@ class DecodeInputs {
     this.#cos = new Float32Array(slots * rotary.half);
     this.#sin = new Float32Array(slots * rotary.half);
     this.#inverseTemperature = new Float32Array(slots).fill(1);
-    this.#rows = BigInt64Array.from({ length: slots }, (_, row) => BigInt(row));
+    this.#last = BigInt64Array.from({ length: slots }, (_, row) => BigInt(row));
     this.#visible = new Int32Array(slots);
     this.#width = width;
     this.#mask = this.#newMask(width);
@@ -166,7 +166,7 @@ class DecodeInputs {
       cos: first(this.#cos, half, [1, half]),
       sin: first(this.#sin, half, [1, half]),
       mask: first(this.#mask, seen, [1, 1, 1, seen]),
-      last: tensor(this.#rows.subarray(0, rows), [rows]),
+      last: tensor(this.#last.subarray(0, rows), [rows]),
       inverseTemperature: first(this.#inverseTemperature, 1, [1]),
     };
   }

@@ -1,7 +1,8 @@
 /**
  * @file The kinds of questions: how each is drawn from a world and worded. A draw returns a question with the chain of look-ups that
  * answers it. It returns undefined if the country drawn lacks what the kind needs, such as a second neighbor, or if the question is unusable:
- * it is trivial (but see hopOverConstraints), its answer is not unique or is easy to guess, or it depends on an area that rounds to 0.
+ * it is trivial (but see hopOverConstraints), one of its look-ups has more than one answer, its own answer is easy to guess, it depends on an
+ * area that rounds to 0, or it compares equal areas.
  */
 import type { Random } from "../../../core/random.ts";
 import type { Country } from "../world/countries.ts";
@@ -15,7 +16,7 @@ export interface Draft {
   /** What to calculate from the answers of the two look-ups, in order; absent if the last look-up gives the answer. */
   readonly operator?: "-" | "+";
   readonly answer: string;
-  /** Key of the chain of facts: the same in every world and for every wording. */
+  /** Identifies copies among held-out questions: what is looked up, whatever the world, the wording and the operator. */
   readonly chain: string;
 }
 
@@ -31,7 +32,7 @@ export const KINDS: Readonly<Record<string, { readonly level: number; readonly d
   hop3: { level: 3, draw: hop3 },
 };
 
-/** How many countries may share an answer: one that more of them share is easy to guess. */
+/** Maximum number of countries that may share an answer: one shared by more is easy to guess. */
 const MAX_SHARED_BY = 4;
 
 function hop1(world: World, random: Random): Draft | undefined {
@@ -77,8 +78,8 @@ function constraints(world: World, random: Random): Draft | undefined {
 }
 
 /**
- * The chain is the constraints alone: a model that saw them in training knows the country, whatever the question asks about it. A question may
- * ask for the currency that a constraint names.
+ * The chain is the constraints alone: no two held-out questions have the same ones, whatever they ask about the country. A question may ask for
+ * the currency that a constraint names.
  */
 function hopOverConstraints(world: World, random: Random): Draft | undefined {
   const pair = twoConstraints(world, random);

@@ -1,4 +1,4 @@
-/** @file A rollout's tool budget: no part is allotted twice or lost, and unspent shares return. */
+/** @file A rollout's tool budget: no part is allotted twice or lost, and what is left of a share becomes available again. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Allowance, Spent } from "../../../core/contracts/rollout.ts";
@@ -96,11 +96,11 @@ test("a tree of conversations never makes more calls than the rollout's limit", 
 });
 
 interface PricedCall {
-  /** Micro-dollars that it costs in any case. */
+  /** Micro-dollars, charged before it runs. */
   readonly price: number;
-  /** The most micro-dollars that it may cost besides. */
+  /** The most micro-dollars that it may cost beyond its price. */
   readonly most: number;
-  /** What it does cost besides, in percent of `most`. */
+  /** What it does cost beyond its price, in percent of `most`. */
   readonly percent: number;
 }
 
@@ -109,7 +109,7 @@ interface PricedTurn {
   readonly subs: readonly (readonly PricedCall[])[];
 }
 
-/** Starts the calls of each turn in order. They end in the order into which `order` sorts their ends. */
+/** Starts the calls of each turn in order. `order` sorts their callbacks, which then run in that order. */
 function play(turns: readonly PricedTurn[], allowance: Allowance | undefined, order: (ends: (() => void)[]) => void) {
   const budget = openToolBudget(allowance);
   const refused: boolean[] = [];

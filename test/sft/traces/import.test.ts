@@ -44,7 +44,7 @@ test("each choice ends a conversation of its own", () => {
   });
 });
 
-test("a conversation is imported up to its second prompt", () => {
+test("a conversation is imported up to its second user message", () => {
   const { lines, report } = imported(
     chatTrace([QUESTION, ANSWER, textMessage("user", "Sure?")], [textMessage("assistant", "Yes.")]),
   );
@@ -52,7 +52,7 @@ test("a conversation is imported up to its second prompt", () => {
   expect(report.cut).toBe(1);
 });
 
-test("assistant messages in a row with one call each become one turn, and a call without an id has the response at its position", () => {
+test("consecutive assistant messages with one call each become one turn; a call without an id is matched to the response at its position", () => {
   const call = (query: string): JsonValue => ({
     role: "assistant",
     parts: [{ type: "tool_call", id: null, name: "search", arguments: { query } }],
@@ -131,7 +131,7 @@ test("content is imported from events in log records, without a span", () => {
   expect(report.contained).toBe(1);
 });
 
-test("Anthropic's custom tools are the app's own; tools that the provider runs are counted", () => {
+test("Anthropic's custom tools are imported; tools that the provider runs are left out, and counted", () => {
   const input_schema = { type: "object", properties: { query: { type: "string" } } };
   const custom = { type: "custom", name: "search", description: "Finds pages.", input_schema };
   const definitions = JSON.stringify([custom, { type: "web_search_20250305", name: "web_search" }]);

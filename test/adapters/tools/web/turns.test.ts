@@ -1,4 +1,4 @@
-/** @file The visit tool names the rollout to the document reader, so that one with many pages does not hold up the others. */
+/** @file The visit tool passes its rollout to the document reader, so that a rollout with many pages does not hold up the others. */
 import { expect, test, vi } from "vitest";
 import { openToolBudget } from "../../../../core/conversation/tool-budget.ts";
 import { address } from "../../../fakes/conversations.ts";
