@@ -29,11 +29,13 @@ import {
   refuseUnreachableServers,
 } from "./deployment.ts";
 import type { Findings } from "./local/findings.ts";
+import { readWait } from "./local/follow.ts";
 import { pinModels, StartedModels } from "./local/hub-models.ts";
 import { preflight } from "./local/preflight.ts";
+import { readRun } from "./local/read-records.ts";
 import { runNameOf } from "./local/run-name.ts";
 import { startOrResume } from "./local/start-or-resume.ts";
-import { type WorkerSpec, workersOf } from "./local/workers.ts";
+import { evaluatorsOf, type WorkerSpec, workersOf } from "./local/workers.ts";
 import { checkRunQuestions, readQuestions } from "./questions.ts";
 import { type ResumeOptions, raisedBudgetOf } from "./resume.ts";
 import { storeNames } from "./store-names.ts";
@@ -72,8 +74,6 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     });
     findings.reportAndThrow();
     const questions = await readQuestions(recipe, config);
-    const workers = workersOf(config);
-    const manual = deployment ? manualWorkers(config, workers, deployment) : workers;
     const cloud = { store, functions: composeFunctions(store) };
     await startOrResume(
       cloud,
@@ -85,7 +85,10 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       },
       raised,
     );
-    print(config, names, manual, workers.length > manual.length);
+    const workers = await neededWorkers(store, config);
+    const manual = deployment ? manualWorkers(config, workers, deployment) : workers;
+    if (workers.length === 0) printUnchanged(run);
+    else print(config, names, manual, workers.length > manual.length);
   } finally {
     store.close();
   }
@@ -134,6 +137,20 @@ function refuseOther(config: RunConfig, stored: Uint8Array | undefined, raised: 
     "config-invalid",
     `run '${config.run}' is in the store with another config: ${found.join("; ")}; to resume it, repeat the settings of its first launch, and raise its budget with --budget-…; for a new run, give another name with --run`,
   );
+}
+
+/** Those that have work left: none of a run that is finished and evaluated, and only evaluators of a finished one. */
+async function neededWorkers(store: Store, config: RunConfig): Promise<WorkerSpec[]> {
+  const { status } = await readRun(store, config.run);
+  if (status !== "finished") return workersOf(config);
+  return (await readWait(store, config)) === undefined ? [] : evaluatorsOf(config);
+}
+
+function printUnchanged(run: string): void {
+  const status = "finished";
+  if (!process.stdout.isTTY) console.log(JSON.stringify({ kind: "unchanged", run, status, reason: "" }));
+  else
+    console.log(`run '${run}' is finished and evaluated: \`${MGRPO} export ${quoted(run)}\` writes its weights here`);
 }
 
 /** `manual`: the workers that the user has to start. `fleets`: whether fleets start others. */
