@@ -29,6 +29,7 @@ import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import type { PlannedEvaluation } from "./suite/evaluate.ts";
 import {
   agentsWithCheckpoint,
+  exportHint,
   findTrainedRun,
   isTeamFile,
   readTeamFile,
@@ -139,7 +140,7 @@ function findTeam(target: string): FoundTeam {
   if (endpoint) return { endpoint };
   const checkpoints = resolve(target);
   if (existsSync(checkpoints)) return { checkpoints };
-  const hint = `give a run's name, a folder with one checkpoint per agent, a team file (<team>.json), or openai:<base url>#<model>${didYouMean(target, runNames())}`;
+  const hint = `give a run's name, a folder with one checkpoint per agent, a team file (<team>.json), or openai:<base url>#<model>${didYouMean(target, runNames())}${exportHint(target)}`;
   throw new MgrpoError("not-found", `no checkpoints at ${checkpoints}: ${hint}`);
 }
 

@@ -6,12 +6,15 @@ import { existsSync } from "node:fs";
 import * as z from "zod";
 import type { RunConfigInput } from "../core/contracts/config.ts";
 import { isEndpointPolicy } from "../core/contracts/language-model.ts";
+import { RunName } from "../core/contracts/names.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { ownsPolicy } from "../core/contracts/shared-policy.ts";
 import { MgrpoError } from "../core/errors.ts";
 import type { Recipe } from "../core/recipe.ts";
 import { valueAt } from "../core/training/resolve-config.ts";
 import { findRun, type RunFolder, readText } from "./local/run-folder.ts";
+import { namesStore } from "./store-names.ts";
+import { MGRPO, quoted } from "./terminal/name.ts";
 
 /** The folder of a run with checkpoints; undefined if there is no such run. Throws `not-found` if it has no checkpoints yet. */
 export function findTrainedRun(name: string): RunFolder | undefined {
@@ -19,6 +22,12 @@ export function findTrainedRun(name: string): RunFolder | undefined {
   if (!folder || existsSync(folder.checkpoints)) return folder;
   throw new MgrpoError("not-found", `run '${name}' has no checkpoints yet, at ${folder.checkpoints}: has it finished?`);
 }
+
+/** What to do if `name`, which names no team here, names a run in the store of the environment. */
+export const exportHint = (name: string): string =>
+  namesStore() && RunName.safeParse(name).success
+    ? `; for a run in the store, give the folder that \`${MGRPO} export ${quoted(name)}\` writes`
+    : "";
 
 /** The part needed to find the recipe and freeze the agents. The settings are validated later, together with the recipe's. */
 const TeamFile = z.looseObject({ recipe: z.string(), agents: z.record(z.string(), z.looseObject({})) });

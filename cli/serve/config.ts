@@ -12,7 +12,7 @@ import { longestContext } from "../../engine/checkpoint/config.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { readModel } from "../local/base-models.ts";
 import { readConfig, runNames } from "../local/run-folder.ts";
-import { agentsWithCheckpoint, findTrainedRun, untrainedSettings } from "../team-file.ts";
+import { agentsWithCheckpoint, exportHint, findTrainedRun, untrainedSettings } from "../team-file.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 import { refuseSettingsOfRuns } from "../unread-settings.ts";
 
@@ -44,7 +44,7 @@ export async function planServing(target: string, set: readonly string[]): Promi
     const hint = didYouMean(target, runNames());
     throw new MgrpoError(
       "not-found",
-      `no run and no folder of models '${target}': give a run's name, or a folder with one model per agent${hint}`,
+      `no run and no folder of models '${target}': give a run's name, or a folder with one model per agent${hint}${exportHint(target)}`,
     );
   }
   const models = agentsWithCheckpoint(team.agents).map((name) => `agents.${name}.model=${join(checkpoints, name)}`);

@@ -98,6 +98,15 @@ test("a trained run is served to its app: models are listed, seeds are honored, 
   expect(await once(child, "exit")).toEqual([0, null]);
 });
 
+test.each(["eval", "serve"])("%s of a run that is in a store, not here, says to export it", async (command) => {
+  const restore = setEnvironment({ MGRPO_TABLE: "table", MGRPO_BUCKET: "bucket" });
+  await expect(printedJson(command, "far")).rejects.toThrow(
+    /for a run in the store, give the folder that `.* export far` writes$/,
+  );
+  restore();
+  await expect(printedJson(command, "far")).rejects.not.toThrow("export");
+});
+
 test("other machines are served only with the user's own key, which is not printed", async () => {
   const refused = (...args: string[]) => expect(printedJson("serve", ...args, "--port", "0")).rejects;
   await refused("served", "--host", "0.0.0.0").toThrow("set MGRPO_SERVE_KEY to a secret");
