@@ -74,7 +74,7 @@ function rolloutTags(parts: RolloutParts, score: RolloutScore | undefined): Tag[
   const { config, group, index } = parts;
   if (!score) return [{ text: "not scored yet", tone: "faint" }];
   if ("excluded" in score) return [{ text: `excluded: ${score.excluded}`, tone: "bad" }];
-  return [...mainTags(parts, score), ...advantageTags(trainedBatch(config, group, config.main), index)];
+  return [...mainTags(parts, score), ...advantageTags(config, trainedBatch(config, group, config.main), index)];
 }
 
 /** A rollout of an evaluation, which has neither rewards nor advantages. */
@@ -161,7 +161,7 @@ function trainedTags(
   if (scored.masked) return [{ text: "not trained on: the main agent's rollout is masked", tone: "faint" }];
   if (score.masked) return [{ text: MASKED[`${score.masked}`], tone: "faint" }];
   const finalized = group.finalized[agent];
-  const tags = advantageTags(finalized, `${rollout}/${index}`);
+  const tags = advantageTags(config, finalized, `${rollout}/${index}`);
   return finalized && tags.length === 0 ? [{ text: "dropped by alignment", tone: "faint" }] : tags;
 }
 
@@ -222,16 +222,21 @@ function rewardTag(reward: number, sum: number, parts: string): Tag {
 }
 
 /** None for a trajectory that is not trained on. */
-function advantageTags(finalized: AgentBatch | undefined, trajectory: string | number): Tag[] {
+function advantageTags(
+  { algorithm }: Pick<RunConfig, "algorithm">,
+  finalized: AgentBatch | undefined,
+  trajectory: string | number,
+): Tag[] {
   if (!finalized) return [];
   const i = finalized.trajectories.indexOf(trajectory);
   const advantage = finalized.advantages[i];
   if (advantage === undefined) return [];
   const weight = trajectoryWeights(finalized)[i] ?? 0;
   const turns = finalized.turns?.[i] ?? [];
+  const text = `advantage ${signed(advantage)}${algorithm.advantageScale === "batch" ? ", not yet divided by the batch's std" : ""}`;
   return [
     ...(turns.length > 0 ? [{ text: `turns ${turns.map(signed).join(" ")}`, tone: "faint" as const }] : []),
-    { text: `advantage ${signed(advantage)}`, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
+    { text, tone: advantage > 0 ? "good" : advantage < 0 ? "bad" : "plain" },
     { text: `weight ${weight.toFixed(3)}`, tone: "faint" },
   ];
 }
