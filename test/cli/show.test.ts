@@ -57,12 +57,6 @@ test("the difference between the sum of a reward's parts and the reward is shown
   expect(tags(tree)).toContain("reward 1.000 = 0.35·format + 0.9·1 correct - 0.250 overlong");
 });
 
-test("under advantageScale batch, an advantage is said to be the one before the trainer divides it", async () => {
-  const scaled = { ...config, algorithm: { ...config.algorithm, advantageScale: "batch" as const } };
-  const [tree] = await loadTrees(await storeOfFinishedRun(), scaled, { step: 0, group: 0, rollout: 0 });
-  expect(tags(tree)).toContain("advantage +1.000, not yet divided by the batch's std");
-});
-
 /** The first rollout of the finished run with another score. `trained`: those of its calls that are in the batch. */
 async function treeWith(score: RolloutScore, trained: readonly string[] = []): Promise<Tree> {
   const store = memoryStore();
