@@ -38,7 +38,7 @@ async function main() {
   await new Promise<void>((resolve) => print(`${[text, ...(isJson ? [] : lines)].join("\n")}\n`, () => resolve()));
 }
 
-// Every conversation of a step listens for the signal that ends it, as in a worker. So many listeners are not a leak.
+// Every conversation of a step listens for the signal that ends it, as in a worker: more than ten listeners are not a leak.
 setMaxListeners(0);
 
 try {
