@@ -3,6 +3,7 @@
  * confidence intervals, to results/<name>/. When rerun, it keeps finished runs and resumes the others.
  *
  *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts
+ *     --tokens:  all runs, `--jobs` at a time
  */
 import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
@@ -21,7 +22,7 @@ import { type ComparisonDisplay, openProgress } from "./compare/progress.ts";
 import { hasStarted, identifyBases, identifyQuestions, provenanceOf } from "./compare/provenance.ts";
 import { type FinishedRun, hasRecord, readRecord, type TraceableRun } from "./compare/records.ts";
 import { refuseMismatchedRun, startedModels, trainRuns } from "./compare/runs.ts";
-import { checkStart, describeQuestions, describeStart } from "./compare/start.ts";
+import { checkStart, describeQuestions, describeStart, startWithSeed } from "./compare/start.ts";
 import { type ArmRuns, type Comparison, cumulativeTokens, summarize } from "./compare/summary.ts";
 import { evaluationsCsv, questionsCsv, stepsCsv } from "./compare/tables.ts";
 import { Findings } from "./local/findings.ts";
@@ -89,31 +90,27 @@ async function planComparison(recipeName: string, options: CompareOptions): Prom
   const entries = entriesOf(options);
   const [first, ...others] = entries;
   if (!first) throw new MgrpoError("config-invalid", "--arms names no arm");
-  checkStart(recipe, options.arms, options);
   const { seeds } = options;
+  for (const seed of seeds) checkStart(recipe, options.arms, startWithSeed(options, seed));
   const planOf = (entry: Entry, seed: number, budget: number | undefined) =>
     planRun({ recipe, recipeName, options }, entry, seed, budget);
   const runs = entries.flatMap((entry) => seeds.map((seed) => planOf(entry, seed, 1).config));
   const names = runs.map(({ run }) => run);
   const folder = resolve(RESULTS, options.name);
-  const configs = new Map(entries.map((entry) => [entry, planOf(entry, 1, 1).config]));
   // A comparison that has begun may keep settings that no run reads.
-  if (!names.some((run) => hasStarted(runFolder(run)) || hasRecord(folder, run))) refuseUnread([...configs.values()]);
+  if (!names.some((run) => hasStarted(runFolder(run)) || hasRecord(folder, run)))
+    refuseUnread(runs.filter(({ seed }) => seed === seeds[0]));
   const questions = await identifyAll(recipe, runs);
-  const resolved = new Map<Entry, Awaited<ReturnType<typeof preflightModels>>>();
-  for (const [entry, config] of configs) {
-    await makeMissingModels(recipeName, recipe, config, { begins: () => false, checkStore: () => {} });
-    resolved.set(entry, await preflightModels(config, runs));
-  }
+  const models = await modelsOf(recipeName, recipe, runs);
   const runOf: Plan["runOf"] = (entry, seed, budget) => {
     const planned = planOf(entry, seed, budget);
-    const found = resolved.get(entry);
+    const found = models.get(planned.config.run);
     const asked = questions.get(planned.config.run);
     if (!found || asked === undefined) throw new RangeError(`'${planned.config.run}' is not a run of this comparison`);
     const config = withModels(planned.config, found.models);
     return { ...planned, config, by: provenanceOf(config, { questions: asked, bases: found.bases }) };
   };
-  const { main } = planOf(first, 1, 1).config;
+  const { main } = planOf(first, seeds[0] ?? 1, 1).config;
   return { recipe: recipeName, options, seeds, first, others, names, folder, main, runOf };
 }
 
@@ -147,6 +144,29 @@ async function identifyAll(recipe: Recipe, runs: readonly RunConfig[]): Promise<
   }
   return identified;
 }
+
+/** Run -> its models. Makes those that are missing. Runs that differ in nothing but their seed are checked once. */
+async function modelsOf(
+  recipeName: string,
+  recipe: Recipe,
+  runs: readonly RunConfig[],
+): Promise<Map<string, RunModels>> {
+  const known = new Map<string, RunModels>();
+  const found = new Map<string, RunModels>();
+  for (const config of runs) {
+    const key = canonicalJson({ ...config, run: "", seed: 0 });
+    let models = known.get(key);
+    if (models === undefined) {
+      await makeMissingModels(recipeName, recipe, config, { begins: () => false, checkStore: () => {} });
+      models = await preflightModels(config, runs);
+      known.set(key, models);
+    }
+    found.set(config.run, models);
+  }
+  return found;
+}
+
+type RunModels = Awaited<ReturnType<typeof preflightModels>>;
 
 /** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. */
 async function preflightModels(given: RunConfig, runs: readonly RunConfig[]) {
@@ -184,9 +204,14 @@ async function trainAll(
     for (const [run, fault] of failed) failures.set(run, fault);
   };
   const leadRuns = seeds.map((seed) => leadRun(plan, seed));
+  if (options.tokens !== undefined) {
+    const rest = seeds.flatMap((seed) => others.map((entry) => plan.runOf(entry, seed, options.tokens)));
+    await train([...leadRuns, ...rest]);
+    return { planned, failures };
+  }
   await train(leadRuns.slice(0, 1));
   for (const [i, lead] of leadRuns.entries()) {
-    const budget = options.tokens ?? sampledIn(readRecord(folder, lead, options.mixed));
+    const budget = sampledIn(readRecord(folder, lead, options.mixed));
     const rest = budget === undefined ? [] : others.map((entry) => plan.runOf(entry, lead.config.seed, budget));
     await train([...rest, ...leadRuns.slice(i + 1, i + 2)]);
   }

@@ -121,12 +121,15 @@ function addCompare(program: Command): void {
     .addOption(
       new Option(
         "--from <source>",
-        "start every arm, or one arm with <arm>=<source>, from the checkpoints of a run or of a folder with one per agent, such as ./warm (repeatable)",
+        "start every arm, or one arm with <arm>=<source>, from the checkpoints of a run or of a folder with one per agent, such as ./warm; {seed} stands for each run's seed (repeatable)",
       )
         .argParser(collect)
         .default([], "none"),
     )
-    .option("--questions <file.jsonl>", "train on these questions; the held-out ones stay those of the recipe")
+    .option(
+      "--questions <file.jsonl>",
+      "train on these questions; {seed} stands for each run's seed; the held-out ones stay those of the recipe",
+    )
     .addOption(settingOption())
     .option(
       "--mixed",

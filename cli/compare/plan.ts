@@ -18,7 +18,7 @@ import type { Recipe } from "../../core/recipe.ts";
 import { differences } from "../../core/training/differences.ts";
 import { chosenBy, resolveConfig, valueAt, withSettings } from "../../core/training/resolve-config.ts";
 import { didYouMean } from "../terminal/nearest.ts";
-import { type Start, startOf } from "./start.ts";
+import { type Start, startOf, startWithSeed } from "./start.ts";
 
 /** Limit on the steps of a run with a token budget, relative to those configured: a team that stops generating must not train forever. */
 const MAX_STEP_RATIO = 4;
@@ -104,7 +104,7 @@ export function planRun(
   const steps = options.steps === undefined ? [] : [`steps=${options.steps}`];
   const chosen = [...options.set, ...(varied === undefined ? [] : [varied])];
   refuseDecided(chosen, varied, options);
-  const start = startOf(recipe, arm, options);
+  const start = startOf(recipe, arm, startWithSeed(options, seed));
   const plain = [...start, ...options.set, ...steps];
   const common = [...start, ...chosen, ...steps];
   const resolve = (set: readonly string[]) => resolveConfig(recipe, { run, seed, arm, set, recipe: recipeName });

@@ -1,7 +1,8 @@
 /**
  * @file What the arms of a comparison start from: the recipe's base models and training questions, unless `--from` names checkpoints (of a
  * finished run, or in a folder) or `--questions` a file. With both, a comparison can be a second stage of training: it starts from the
- * checkpoints of a first stage, and trains on the questions that the first stage left unsolved.
+ * checkpoints of a first stage, and trains on the questions that the first stage left unsolved. `{seed}` in either option stands for the
+ * seed of each run, so that each seed can have a first stage of its own.
  */
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -21,6 +22,14 @@ export interface Start {
   readonly from: readonly string[];
   /** File of the training questions; the held-out questions stay those of the recipe. */
   readonly questions?: string;
+}
+
+const SEED = "{seed}";
+
+/** The start of the runs with one seed. */
+export function startWithSeed({ from, questions }: Start, seed: number): Start {
+  const filled = (text: string) => text.replaceAll(SEED, String(seed));
+  return { from: from.map(filled), ...(questions === undefined ? {} : { questions: filled(questions) }) };
 }
 
 /** The settings of an arm's run that choose its models and questions. Pure. */
@@ -99,7 +108,7 @@ export const describeQuestions = ({ questions, set }: Pick<Started, "questions" 
 
 function describeSource(source: string | undefined): string {
   if (source === undefined) return "the recipe's base models";
-  return isRunName(source) ? `the checkpoints of run ${source}` : `the checkpoints in ${source}`;
+  return isRunName(source.replaceAll(SEED, "1")) ? `the checkpoints of run ${source}` : `the checkpoints in ${source}`;
 }
 
 const armOf = (from: string): string | undefined => (from.includes("=") ? from.slice(0, from.indexOf("=")) : undefined);

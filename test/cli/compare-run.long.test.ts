@@ -103,40 +103,40 @@ test("Ctrl-C in a repeated comparison whose runs have finished is not an interru
   }
 });
 
-test("second stages start from the checkpoints of a run that finished, on the questions of a file", {
+test("second stages start from the checkpoints of the seed's run that finished, on the questions of the seed's file", {
   timeout: TIMEOUT,
 }, async () => {
-  const hard = join(folder, "hard.jsonl");
+  const hard = join(folder, "hard-{seed}.jsonl");
   writeFileSync(
-    hard,
+    join(folder, "hard-2.jsonl"),
     trainQuestions
       .slice(6)
       .map((one) => JSON.stringify(one))
       .join("\n"),
   );
   const suite = relaySettings({ name: "sampled" });
-  await mgrpo(folder, "train", RELAY, "--run", "stage1", "--steps", "1", ...suite);
+  await mgrpo(folder, "train", RELAY, "--run", "stage1-seed2", "--steps", "1", ...suite);
   const stage2 = [
     "compare",
     RELAY,
     "--arms",
     "mgrpo,main-only",
     "--seeds",
-    "1",
+    "2-2",
     "--name",
     "stage2",
     "--questions",
     hard,
   ];
   const suites = ["--set", 'evaluation.suites=[{"name":"sampled"}]'];
-  const { code, stderr } = await mgrpo(folder, ...stage2, ...suites, "--from", "stage1", "--steps", "2");
+  const { code, stderr } = await mgrpo(folder, ...stage2, ...suites, "--from", "stage1-seed{seed}", "--steps", "2");
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
 
   const shaOf = (run: string, agent: string) => readReport(folder, run).agents[agent].sha256;
-  expect(shaOf("stage2-main-only-seed1", "searcher")).toBe(shaOf("stage1", "searcher"));
-  expect(shaOf("stage2-main-only-seed1", "main")).not.toBe(shaOf("stage1", "main"));
+  expect(shaOf("stage2-main-only-seed2", "searcher")).toBe(shaOf("stage1-seed2", "searcher"));
+  expect(shaOf("stage2-main-only-seed2", "main")).not.toBe(shaOf("stage1-seed2", "main"));
   const page = readFileSync(join(folder, "results/stage2/summary.md"), "utf8");
-  expect(page).toContain("main-only: the checkpoints of run stage1, with frozen sub-agents");
+  expect(page).toContain("main-only: the checkpoints of run stage1-seed{seed}, with frozen sub-agents");
   expect(page).toContain(`| training questions | ${hard} |`);
   rmSync(join(folder, "runs"), { recursive: true });
 });

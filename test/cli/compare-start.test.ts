@@ -33,6 +33,19 @@ test("an arm's agents start from a run's checkpoints, on the questions of a file
   expect(other.agents["searcher"]).toMatchObject({ model: "runs/other/checkpoints/searcher", trained: false });
 });
 
+test("{seed} in --from and --questions stands for the seed of each run, and the summary shows it as given", () => {
+  const staged = { ...options, from: ["first-seed{seed}"], questions: "hard-{seed}.jsonl" };
+  const [entry = expect.fail()] = entriesOf(staged);
+  const planned = [3, 12].map((seed) => planRun({ ...source, options: staged }, entry, seed, 9).config);
+  expect(planned.map(({ agents }) => agents["main"]?.model)).toEqual([
+    "runs/first-seed3/checkpoints/main",
+    "runs/first-seed12/checkpoints/main",
+  ]);
+  expect(planned.map(({ questions }) => questions?.train)).toEqual(["hard-3.jsonl", "hard-12.jsonl"]);
+  expect(describeStart(["mgrpo"], staged)).toBe("mgrpo: the checkpoints of run first-seed{seed}");
+  expect(describeQuestions(staged)).toBe("hard-{seed}.jsonl");
+});
+
 /** The relay recipe, changed so that its single-agent arm has one agent. */
 const withSingle: Recipe = {
   ...recipe,

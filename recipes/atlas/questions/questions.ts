@@ -1,8 +1,8 @@
 /**
  * @file The question sets. Training asks about permuted worlds, with look-ups of the training side of the split (split.ts); evaluation asks
- * with held-out look-ups. No two held-out questions have the same chain. These have three splits, in this order: `development` guides choices,
- * `test` is reported, both about the real world; `confirmation`, about worlds that no other split uses, is for one comparison
- * (docs/findings.md).
+ * with held-out look-ups. No two held-out questions have the same chain. These have four splits, in this order: `development` guides choices,
+ * `test` is reported, both about the real world; `confirmation` and `stages`, each about worlds that no other split uses, are each for one
+ * comparison (docs/findings.md).
  */
 import type { Question, QuestionSet } from "../../../core/contracts/question.ts";
 import { type Random, stream } from "../../../core/random.ts";
@@ -19,6 +19,7 @@ const TRAINING_QUESTIONS = 3000;
 export const DEVELOPMENT_QUESTIONS = 96;
 export const TEST_QUESTIONS = 336;
 const CONFIRMATION_QUESTIONS = 336;
+const STAGES_QUESTIONS = 336;
 
 export function questionSet(seed: number): QuestionSet {
   const random = stream(seed, "atlas-training-questions");
@@ -27,8 +28,12 @@ export function questionSet(seed: number): QuestionSet {
     const kind = anyKind(random);
     return record(`train-${i}`, kind, world, drawQuestion(kind, world, random, isOn("training")));
   });
-  return { train, heldOut: heldOutQuestions() };
+  drawnHeldOut ??= heldOutQuestions();
+  return { train, heldOut: drawnHeldOut };
 }
+
+/** They do not depend on the seed. */
+let drawnHeldOut: Question[] | undefined;
 
 /** A part of the held-out questions, and the worlds that it is about. */
 export interface HeldOutSplit {
@@ -41,6 +46,7 @@ const HELD_OUT: readonly HeldOutSplit[] = [
   { name: "development", questions: DEVELOPMENT_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } },
   { name: "test", questions: TEST_QUESTIONS, worlds: { first: REAL_WORLD.world, count: 1 } },
   { name: "confirmation", questions: CONFIRMATION_QUESTIONS, worlds: { first: 201, count: 12 } },
+  { name: "stages", questions: STAGES_QUESTIONS, worlds: { first: 301, count: 12 } },
 ];
 
 /** The same for every seed. The kinds alternate, so any prefix of a split is a fair sample, and within each split all kinds have equally many questions. */

@@ -38,7 +38,9 @@ const askedBy = (name: string): Question[] => {
 };
 const development = askedBy("development");
 const testSplit = askedBy("test");
-const confirmation = set.heldOut.slice(development.length + testSplit.length);
+const [confirmation, stages] = ["confirmation", "stages"].map((name) =>
+  set.heldOut.filter(({ id }) => id.startsWith(`${name}-`)),
+) as [Question[], Question[]];
 
 const lookUpsOf = (question: Question): LookUp[] =>
   factsOf(question).lookUps.map(({ task }) => parseTask(task) as LookUp);
@@ -116,10 +118,10 @@ test("questions are valid records of under 1,000 characters, with distinct ids",
   for (const question of all) expect(JSON.stringify(question).length).toBeLessThan(1000);
 });
 
-test("the held-out splits have all kinds equally often, and test and confirmation 336 questions; no kind is rare in training", () => {
-  expect([...development, ...testSplit, ...confirmation]).toEqual(set.heldOut);
-  for (const split of [testSplit, confirmation]) expect(split).toHaveLength(336);
-  for (const split of [development, testSplit, confirmation]) {
+test("the held-out splits have all kinds equally often, and all but development 336 questions; no kind is rare in training", () => {
+  expect([...development, ...testSplit, ...confirmation, ...stages]).toEqual(set.heldOut);
+  for (const split of [testSplit, confirmation, stages]) expect(split).toHaveLength(336);
+  for (const split of [development, testSplit, confirmation, stages]) {
     for (const kind of Object.keys(KINDS)) {
       expect(split.filter((question) => question.kind === kind)).toHaveLength(split.length / 6);
     }
@@ -172,18 +174,18 @@ test("no look-up of the single agent's demonstrations is held out, not even one 
   expect(lookUps.filter(isHeldOut).map(taskOf)).toEqual([]);
 });
 
-test("development and test are about the real world, training and confirmation about twelve permuted worlds each, none of them a demonstration's", () => {
+test("development and test are about the real world, training, confirmation and stages about twelve permuted worlds each, none of them a demonstration's", () => {
   const worldsOf = (questions: readonly Question[]) => [...new Set(questions.map((one) => factsOf(one).world))];
   expect(worldsOf([...development, ...testSplit])).toEqual([0]);
   const { first, count } = DEMONSTRATION_WORLDS;
   const demonstrated = Array.from({ length: count }, (_, i) => first + i);
-  const [trained, confirming] = [worldsOf(set.train), worldsOf(confirmation)];
-  expect([trained.length, confirming.length]).toEqual([12, 12]);
-  expect(new Set([0, ...trained, ...confirming, ...demonstrated]).size).toBe(1 + 12 + 12 + count);
+  const permuted = [set.train, confirmation, stages].map(worldsOf);
+  expect(permuted.map(({ length }) => length)).toEqual([12, 12, 12]);
+  expect(new Set([0, ...permuted.flat(), ...demonstrated]).size).toBe(1 + 3 * 12 + count);
 });
 
 test("questions about permuted worlds have a note that says so; those about the real one have none", () => {
-  for (const question of [...set.train, ...confirmation])
+  for (const question of [...set.train, ...confirmation, ...stages])
     expect(worldNote(question)).toMatch(/^world \d+: the facts are shuffled .* on purpose/);
   for (const question of [...development, ...testSplit, userQuestion("Where?")])
     expect(worldNote(question)).toBeUndefined();
