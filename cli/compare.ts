@@ -5,7 +5,6 @@
  *     each seed: first arm ──its sampled tokens──> all other arms, and the first arm of the next seed      then tables, summary, charts
  *     --tokens:  all runs, `--jobs` at a time
  */
-import { mkdirSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { questionsOf } from "../adapters/benchmarks/load.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
@@ -34,7 +33,7 @@ import { watchForStop } from "./local/stop.ts";
 import { writeAtomically } from "./local/written-files.ts";
 import { counted } from "./terminal/columns.ts";
 import { MGRPO, quoted } from "./terminal/name.ts";
-import { makeWritable } from "./writable-folder.ts";
+import { makeFolder, makeWritable } from "./writable-folder.ts";
 
 const RESULTS = "results";
 
@@ -245,7 +244,7 @@ function writeResults(
     missing,
   };
   const files = resultFiles(summarize(about, arms), arms, main);
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   for (const [name, content] of Object.entries(files)) writeAtomically(join(folder, name), content);
   return missing;
 }

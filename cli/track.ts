@@ -1,5 +1,5 @@
 /** @file `mgrpo track`: sends the metrics of a run, in this folder or in the store that the environment names, to its trackers. */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { openTrackers } from "../adapters/trackers/open.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import type { TrackerName } from "../core/contracts/tracking.ts";
@@ -13,6 +13,7 @@ import { notesOf } from "./notes.ts";
 import { openSource, type Source } from "./show/source.ts";
 import { counted } from "./terminal/columns.ts";
 import { stripControlCharacters } from "./terminal/control-characters.ts";
+import { makeFolder } from "./writable-folder.ts";
 
 export interface TrackOptions {
   /** Instead of those that the run's config names. */
@@ -26,7 +27,7 @@ export async function track(run: string, { to }: TrackOptions): Promise<void> {
     throw new MgrpoError("config-invalid", `run '${run}' has no trackers: name some with --to tensorboard,mlflow,otlp`);
   }
   const folder = runFolder(run);
-  mkdirSync(folder.path, { recursive: true });
+  makeFolder(folder.path);
   const unlock = await lockTrackers(folder, "leave the metrics to it");
   try {
     const lines = await sendAll(source, config, folder);

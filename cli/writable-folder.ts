@@ -1,12 +1,20 @@
 /** @file Folders that a command writes to: for its results, checked before the work that would be lost, and for temporary files. */
 import { mkdirSync, mkdtempSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
+
+/**
+ * Makes the folder and those that it lies in. The path is made absolute, because in a working directory that has been deleted, Node.js 20 does not
+ * return from making a relative one.
+ */
+export function makeFolder(folder: string): void {
+  mkdirSync(resolve(folder), { recursive: true });
+}
 
 /** Makes the folder. Throws `storage-unwritable` if it cannot be written. */
 export function makeWritable(folder: string, remedy: string): void {
-  const code = faultOfWriting(folder, () => mkdirSync(folder, { recursive: true }));
+  const code = faultOfWriting(folder, () => makeFolder(folder));
   if (code === undefined) return;
   throw new MgrpoError("storage-unwritable", `${folder} cannot be written (${code}): ${remedy}`);
 }

@@ -5,7 +5,7 @@
  * to its record.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import * as z from "zod";
 import type { RunConfig } from "../../core/contracts/config.ts";
@@ -18,6 +18,7 @@ import { release } from "../../gpu-workers/release.ts";
 import { type Bases, hashesOf } from "../local/base-models.ts";
 import type { RunFolder } from "../local/run-folder.ts";
 import { writeAtomically } from "../local/written-files.ts";
+import { makeFolder } from "../writable-folder.ts";
 import { recipeHash } from "./recipe-source.ts";
 
 export const Provenance = z.strictObject({
@@ -95,7 +96,7 @@ export function writeOrigin(folder: RunFolder, ours: Provenance): void {
     ...(recipe !== undefined && { recipe }),
   };
   const origin = { ...(before ?? ours), ...parts };
-  mkdirSync(folder.path, { recursive: true });
+  makeFolder(folder.path);
   writeAtomically(folder.origin, `${JSON.stringify(Provenance.parse(origin), null, 2)}\n`);
 }
 

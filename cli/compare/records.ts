@@ -2,7 +2,7 @@
  * @file The record of each finished run of a comparison, under results/<name>/runs/: small enough to commit, and the only source of the
  * comparison's tables and charts. A comparison can thus resume in another clone or on another machine, and be redrawn without training.
  */
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import * as z from "zod";
@@ -14,6 +14,7 @@ import { HeldOutScores } from "../held-out-scores.ts";
 import { runFolder } from "../local/run-folder.ts";
 import { writeAtomically } from "../local/written-files.ts";
 import { RunReport } from "../run-report.ts";
+import { makeFolder } from "../writable-folder.ts";
 import type { PlannedRun } from "./plan.ts";
 import { Provenance, provenanceDifferences, readOrigin } from "./provenance.ts";
 
@@ -52,7 +53,7 @@ const FinishedRunRecord = z.strictObject({
 export function keepRecord(results: string, planned: TraceableRun, { report, heldOut }: TrainedRun): void {
   const { run } = planned.config;
   const by = readOrigin(runFolder(run)) ?? planned.by;
-  mkdirSync(join(results, "runs"), { recursive: true });
+  makeFolder(join(results, "runs"));
   const record = FinishedRunRecord.parse({ made: argumentsOf(planned), by, report, heldOut });
   writeAtomically(recordPath(results, run), gzipSync(JSON.stringify(record), { level: 9 }));
 }

@@ -1,7 +1,7 @@
 /**
  * @file A local run's folder: the paths in it, its config, and `status.json`, a summary of the run that is read without opening its store.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import * as z from "zod";
 import { Arm, RunConfig } from "../../core/contracts/config.ts";
@@ -12,7 +12,7 @@ import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
 import { TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { didYouMean } from "../terminal/nearest.ts";
-import { faultOfWriting } from "../writable-folder.ts";
+import { faultOfWriting, makeFolder } from "../writable-folder.ts";
 import { isOtherProcess } from "./process-identity.ts";
 import { writeAtomically } from "./written-files.ts";
 
@@ -134,7 +134,7 @@ export function checkRunsFolder(): void {
 export function createRunFolder(config: RunConfig): RunFolder {
   checkNewRun(config.run);
   const folder = runFolder(config.run);
-  mkdirSync(folder.logs, { recursive: true });
+  makeFolder(folder.logs);
   try {
     writeAtomically(folder.config, `${JSON.stringify(config, null, 2)}\n`, { isNew: true });
   } catch (error) {

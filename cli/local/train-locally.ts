@@ -9,7 +9,6 @@
  *     SIGKILL at any point: the children end by themselves, and the next session resumes from the records.
  */
 import { randomBytes } from "node:crypto";
-import { mkdirSync } from "node:fs";
 import { openTrackers } from "../../adapters/trackers/open.ts";
 import type { RunConfig } from "../../core/contracts/config.ts";
 import type { QuestionSet } from "../../core/contracts/question.ts";
@@ -21,6 +20,7 @@ import type { RunReport } from "../run-report.ts";
 import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { MGRPO } from "../terminal/name.ts";
 import { stepWarnings } from "../warnings.ts";
+import { makeFolder } from "../writable-folder.ts";
 import type { Bases } from "./base-models.ts";
 import { type Display, openDisplay } from "./display.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
@@ -52,7 +52,7 @@ export interface LocalTraining {
 /** The report of the finished run; undefined if the user stopped it. Rejects if it halts, or if a worker cannot be kept alive. */
 export async function trainLocally(training: LocalTraining): Promise<RunReport | undefined> {
   const { config, folder, bases, questions, raised } = training;
-  mkdirSync(folder.logs, { recursive: true });
+  makeFolder(folder.logs);
   const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
   let display: Display | undefined;

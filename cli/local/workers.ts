@@ -9,7 +9,7 @@
  * Consecutive exits while the same rollout runs alone count as one: the run abandons it after a few (core/training/abandon-rollouts.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
@@ -21,6 +21,7 @@ import { type ErrorCode, errorText, MgrpoError } from "../../core/errors.ts";
 import type { Table } from "../../core/ports.ts";
 import { trainedAgents } from "../../core/training/step-plan.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
+import { makeFolder } from "../writable-folder.ts";
 
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const MAX_EXITS = 5;
@@ -158,7 +159,7 @@ class WorkerProcesses implements Workers {
   #start(spec: WorkerSpec, exits: Exits): void {
     const log = join(this.#logs, `${spec.name}.log`);
     // The user may have deleted it.
-    mkdirSync(this.#logs, { recursive: true });
+    makeFolder(this.#logs);
     const file = openSync(log, "a");
     const { size: logStart } = fstatSync(file);
     const started = performance.now();

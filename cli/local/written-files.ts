@@ -1,7 +1,8 @@
 /** @file Files that are written whole or not at all, even if the process is killed (`placeNew` has one exception). */
-import { constants, copyFileSync, linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { constants, copyFileSync, linkSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { MgrpoError } from "../../core/errors.ts";
+import { makeFolder } from "../writable-folder.ts";
 
 interface WriteOptions {
   readonly mode?: number;
@@ -43,7 +44,7 @@ function placeNew(from: string, to: string): void {
 /** Writes a file that the user named with an option, and the folders above it. */
 export function writeNamedFile(option: string, file: string, content: string): void {
   try {
-    mkdirSync(dirname(file), { recursive: true });
+    makeFolder(dirname(file));
     writeAtomically(file, content);
   } catch (cause) {
     const message = `${option} ${file} cannot be written: name a file that you can write to`;

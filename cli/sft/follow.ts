@@ -2,12 +2,13 @@
  * @file Reports supervised training: a live line on a terminal; a printed line at the start, for each held-out loss after the first, and for
  * the result; a warning if the held-out loss never fell below its first value; and a chart of the losses next to the result's folder.
  */
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { heldOutLossAt, recentLoss, type TrainingProgress, warningOf } from "../../sft/progress.ts";
 import type { AgentTraining, AgentTrainingResult } from "../../sft/train-agent.ts";
 import { counted, percent } from "../terminal/columns.ts";
 import { openLiveLine } from "../terminal/live.ts";
+import { makeFolder } from "../writable-folder.ts";
 import { drawLosses } from "./loss-curve.ts";
 
 /** Number of steps over which the shown loss is averaged. */
@@ -54,7 +55,7 @@ export async function followTraining(
 
 /** Draws the losses so far, in place of the earlier chart. */
 function writeCurve({ agent, plan, folder }: AgentTraining, progress: TrainingProgress): void {
-  mkdirSync(dirname(folder), { recursive: true });
+  makeFolder(dirname(folder));
   writeFileSync(`${folder}-loss.svg`, drawLosses(agent, progress, plan.learningRate));
 }
 

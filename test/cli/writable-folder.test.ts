@@ -2,6 +2,7 @@
  * @file A results folder that cannot be written, or has a model, is refused before the work; a run whose store is gone does not begin again; the errors for
  * damaged files say what to do.
  */
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
@@ -19,6 +20,21 @@ import { config } from "./records.ts";
 const folder = chdirToProject();
 
 afterEach(() => vi.unstubAllEnvs());
+
+test("in a working directory that has been deleted, making a folder ends", () => {
+  const module = new URL("../../cli/writable-folder.ts", import.meta.url).href;
+  const script = `
+    const { makeFolder } = await import(${JSON.stringify(module)});
+    const cwd = process.cwd();
+    (await import("node:fs")).rmSync(cwd, { recursive: true });
+    makeFolder("runs/a/logs");`;
+  const tsx = new URL("../../node_modules/tsx/dist/esm/index.mjs", import.meta.url).href;
+  mkdirSync("deleted");
+  const { status, stderr } = spawnSync(process.execPath, ["--import", tsx, "--input-type=module", "-e", script], {
+    ...{ cwd: join(folder, "deleted"), encoding: "utf8", timeout: 60_000 },
+  });
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+});
 
 test("a folder is created if it can be written; if a file is in its way, it is refused, and the message says what to do", () => {
   makeWritable("new/results", "elsewhere");
