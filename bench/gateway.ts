@@ -29,7 +29,7 @@ async function nativeConversation(rollout: number): Promise<void> {
     config,
     tools: new Map(),
     sampling,
-    drawName: (turn: number) => [1, "sample", 0, 0, rollout, "main", "asked", "turn", turn],
+    streamName: (turn: number) => [1, "sample", 0, 0, rollout, "main", "asked", "turn", turn],
     sequence: `native/${rollout}`,
   };
   const backend = tokenBackend(shared, tokenizer, sampler);
@@ -49,7 +49,7 @@ async function sessionConversation(rollout: number): Promise<void> {
   const messages: TurnRequest["messages"] = [{ role: "user", text: rolloutPrompt(rollout) }];
   const delivered: string[] = [];
   for (let turn = 0; turn < TURNS; turn++) {
-    const turnRequest = { messages: [...messages], tools: [], mayCall: true, stopTexts: [], variant: "" };
+    const turnRequest = { messages: [...messages], tools: [], mayCall: true, stopStrings: [], variant: "" };
     const reply = await sessions.turn(open, turnRequest, new AbortController().signal);
     delivered.push(reply.exchange);
     messages.push({ role: "assistant", text: reply.text, calls: [] }, { role: "user", text: RESPONSE });

@@ -61,27 +61,27 @@ export async function planEvaluation(
   const name = recipeOf(target, team, options.recipe);
   refuseTrainingOnlySettings(options.set);
   const recipe = await (options.recipe === undefined ? openRecipe : openNamedRecipe)(name);
-  const advised = endpoint ? withoutLocalSettings(recipe) : stored ? withStoredConfig(recipe, stored) : recipe;
+  const effectiveRecipe = endpoint ? withoutLocalSettings(recipe) : stored ? withStoredConfig(recipe, stored) : recipe;
   const choice = {
     run: EVALUATION_RUN,
     recipe: name,
     seed: options.seed ?? stored?.seed ?? 1,
     arm: armOf(target, team, options.arm),
   };
-  const advice = recipe.config(choice.arm, chosenBy(options.set));
+  const recommended = recipe.config(choice.arm, chosenBy(options.set));
   const settings = [
     ...(stored && checkpoints === undefined ? untrainedSettings(stored) : []),
-    ...(endpoint ? endpointSettings(endpoint, Object.keys(advice.agents)) : []),
+    ...(endpoint ? endpointSettings(endpoint, Object.keys(recommended.agents)) : []),
     "budget={}",
     ...(status?.state === "finished" ? [`evaluation.firstTeam=${status.step}`] : []),
     ...withJudge(options.judge, options.set),
     "steps=1",
   ];
-  const { agents, evaluation } = resolveConfig(advised, { ...choice, set: settings });
+  const { agents, evaluation } = resolveConfig(effectiveRecipe, { ...choice, set: settings });
   if (suite) {
     const ofRecipe = parse(
       z.array(EvaluationSuite),
-      advice.evaluation?.suites ?? [],
+      recommended.evaluation?.suites ?? [],
       `evaluation.suites of recipe '${name}'`,
       "config-invalid",
     );
@@ -97,7 +97,7 @@ export async function planEvaluation(
     );
     settings.push(...fromCheckpoints.map((agent) => `agents.${agent}.model=${join(checkpoints, agent)}`));
   }
-  const config = await pinModels(resolveConfig(advised, { ...choice, set: settings }));
+  const config = await pinModels(resolveConfig(effectiveRecipe, { ...choice, set: settings }));
   const [first] = config.evaluation.suites;
   if (!first) {
     throw new MgrpoError(
@@ -162,13 +162,15 @@ function armOf(target: string, { stored, status, endpoint }: FoundTeam, wanted: 
 
 /**
  * Why sampled scores can differ from those of the run's own evaluation of this team. With none of these reasons, and no `--set` that changes how
- * answers are sampled, the samples are the same.
+ * answers are sampled, the samples are the same on the same kind of CPU; a GPU or another CPU may round differently.
  */
 function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
   if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
   const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));
   const reasons = [
-    ...(status.state === "finished" ? [] : [`the run is ${status.state}, so the number of this team is not known`]),
+    ...(status.state === "finished"
+      ? []
+      : [`the run is ${status.state}, so it is not known after which step these checkpoints were saved`]),
     ...(seed === status.seed ? [] : [`--seed ${seed} is not the run's seed ${status.seed}`]),
     ...(remote === undefined ? [] : [`agent '${remote}' samples on a server, which draws its own random numbers`]),
   ];

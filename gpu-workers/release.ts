@@ -1,7 +1,7 @@
 /**
  * @file The release that all workers of a run must share: the package's version and a hash of the files that a worker uses, of this package and
  * of the project that MGRPO_PROJECT names. It changes with any of these files, but not with a recipe in any other folder. A checkout and a
- * package built from it have the same release, as build.mjs writes the hash with the files.
+ * package built from it have the same release, because build.mjs writes the hash into dist, which the package contains.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,7 +11,10 @@ import { builtModule } from "../built-module.ts";
 import { parseJson } from "../core/contracts/parse.ts";
 import { MgrpoError } from "../core/errors.ts";
 
-/** A parent passes its release to its workers, so that a build during the run does not change theirs. */
+/**
+ * A parent passes its release to the workers that it starts, so they all report the same one. A worker that is restarted after a build reports
+ * it too, although it runs the new files.
+ */
 export const RELEASE_VARIABLE = "MGRPO_RELEASE";
 
 /** Read once, so that a build while the process runs does not change it. */

@@ -86,7 +86,7 @@ export async function openDiskSpace(directory: string, maxBytes = Number.POSITIV
 
 const insufficient = (message: string) => new S3Error("InsufficientStorage", message);
 
-/** Synchronous: no reservation or release comes in between. The database may delete a file meanwhile. */
+/** Synchronous, so no reservation or release can interleave with it. The database may delete a file meanwhile. */
 function bytesUnder(directory: string): number {
   const names = readdirSync(directory, { recursive: true, encoding: "utf8" });
   const entries = names.map((name) => statSync(join(directory, name), { throwIfNoEntry: false }));

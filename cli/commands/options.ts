@@ -2,7 +2,7 @@
 import { Argument, type Command, InvalidArgumentError, Option } from "commander";
 import { Arm } from "../../core/contracts/config.ts";
 import { MAX_TEMPERATURE } from "../../core/contracts/rollout.ts";
-import { integer, notNegative, positive, positiveInteger } from "../terminal/fail.ts";
+import { integer, nonNegative, positive, positiveInteger } from "../terminal/fail.ts";
 import { didYouMean } from "../terminal/nearest.ts";
 
 export const recipeArgument = () => new Argument("<recipe>", "name of a recipe, or folder of your own recipe");
@@ -29,7 +29,7 @@ export const armOption = () => {
 };
 export const temperatureOption = (description: string) =>
   new Option("--temperature <n>", description).argParser((text: string) => {
-    const temperature = notNegative("--temperature")(text);
+    const temperature = nonNegative("--temperature")(text);
     if (temperature <= MAX_TEMPERATURE) return temperature;
     throw new InvalidArgumentError(`--temperature takes a number from 0 to ${MAX_TEMPERATURE}.`);
   });

@@ -1,6 +1,6 @@
 /** @file The commands `sft`, supervised training before M-GRPO, and `import-traces`, which makes demonstrations for it. */
 import { type Command, Option } from "commander";
-import { notNegative, number, path, positive, positiveInteger } from "../terminal/fail.ts";
+import { nonNegative, number, path, positive, positiveInteger } from "../terminal/fail.ts";
 import { armOption, collect, recipeArgument, seedOption, settingOption } from "./options.ts";
 
 export function addSft(program: Command): void {
@@ -56,7 +56,7 @@ function addSource(command: Command): void {
       new Option(
         "--min-reward <x>",
         "with --from-run: the lowest reward and correctness of a rollout (default: 0.9)",
-      ).argParser(notNegative("--min-reward")),
+      ).argParser(nonNegative("--min-reward")),
     );
 }
 
@@ -85,7 +85,7 @@ function addTrainingOptions(command: Command): void {
     )
     .addOption(
       new Option("--held-out <share>", "share of the demonstrations that is not trained on")
-        .argParser(notNegative("--held-out"))
+        .argParser(nonNegative("--held-out"))
         .default(0.1),
     )
     .addOption(

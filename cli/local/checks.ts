@@ -9,7 +9,7 @@ import type { PolicyEngine } from "../../core/ports.ts";
 import { TINY_OPTIONS, tinyModel } from "../../engine/compiled/provider-check.ts";
 import { GPU_PACKAGE, INSTALL_GPU_PACKAGE } from "../../engine/eager/backend.ts";
 import { openEngine } from "../../engine/index.ts";
-import { asTyped } from "../terminal/fail.ts";
+import { withUserCommand } from "../terminal/fail.ts";
 import { makeTemporary } from "../writable-folder.ts";
 import { openCloudStore, openEmbeddedCloud } from "./embedded-cloud.ts";
 
@@ -155,5 +155,5 @@ async function timed(work: () => Promise<string | undefined>): Promise<string> {
 }
 
 function messageOf(error: unknown): string {
-  return asTyped(errorText(error).split("\n", 1)[0] ?? "");
+  return withUserCommand(errorText(error).split("\n", 1)[0] ?? "");
 }

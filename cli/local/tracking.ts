@@ -16,7 +16,7 @@ import type { MetricLine } from "../../core/monitoring/metrics.ts";
 import type { Tracker } from "../../core/tracker.ts";
 import { sha256 } from "../../engine/hash.ts";
 import { stripControlCharacters } from "../terminal/control-characters.ts";
-import { asTyped } from "../terminal/fail.ts";
+import { withUserCommand } from "../terminal/fail.ts";
 import { fileFault } from "../terminal/file-fault.ts";
 import { parseDerived, type RunFolder } from "./run-folder.ts";
 import { writeAtomically } from "./written-files.ts";
@@ -150,7 +150,7 @@ class Feed {
     if (this.#hasFailed) return;
     this.#hasFailed = true;
     const known = fileFault(error);
-    this.#warn(asTyped(stripControlCharacters(isMgrpoError(known) ? known.message : String(error))), isRetried);
+    this.#warn(withUserCommand(stripControlCharacters(isMgrpoError(known) ? known.message : String(error))), isRetried);
   }
 
   /** Whether the tracker has all lines and knows how the run ended, and its position is saved. */

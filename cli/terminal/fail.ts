@@ -24,11 +24,11 @@ export function fail(error: unknown): void {
 
 /** The message of a known error or a file error, or how to install a missing runtime. Anything else is reported as unexpected: a bug in this program. */
 export function describe(error: unknown): string {
-  return asTyped(messageOf(fileFault(error)));
+  return withUserCommand(messageOf(fileFault(error)));
 }
 
-/** Messages of lower layers write hints as `mgrpo <command>` in backticks. This rewrites them the way the user starts the program. */
-export function asTyped(message: string): string {
+/** Messages of lower layers write hints as `mgrpo <command>` in backticks. This replaces `mgrpo` with the command that starts the program for this user. */
+export function withUserCommand(message: string): string {
   return message.replaceAll("`mgrpo ", `\`${MGRPO} `);
 }
 
@@ -109,7 +109,7 @@ function numberWhere(option: string, what: string, accepts: (value: number) => b
 
 export const number = (option: string) => numberWhere(option, "a number", () => true);
 export const positive = (option: string) => numberWhere(option, "a number above 0", (value) => value > 0);
-export const notNegative = (option: string) => numberWhere(option, "a number of 0 or more", (value) => value >= 0);
+export const nonNegative = (option: string) => numberWhere(option, "a number of 0 or more", (value) => value >= 0);
 
 /** Parses an option's share: a number above 0, at most 1. */
 export const share = (option: string) =>

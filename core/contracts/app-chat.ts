@@ -40,7 +40,7 @@ export const TurnRequest = z.strictObject({
   /** Limit on the new tokens of the reply, in addition to the agent's own. Absent: only the agent's own. */
   maxTokens: z.int().positive().exactOptional(),
   /** Texts at which the reply ends, without containing them. */
-  stopTexts: z.array(z.string().min(1)).max(16),
+  stopStrings: z.array(z.string().min(1)).max(16),
   /** Distinguishes requests that are otherwise equal and meant to differ: the request's `seed` and `user`. Empty: neither is set. */
   variant: z.string().max(5000),
 });
@@ -56,7 +56,7 @@ export const TurnReply = z.strictObject({
   calls: z.array(AppToolCall),
   /** `length`: the limit on tokens was reached. */
   stopReason: z.enum(["stop", "length", "calls"]),
-  /** The request's stop text that ended it. Absent: none did. */
+  /** The request's stop string that ended it. Absent: none did. */
   stoppedBy: z.string().exactOptional(),
   usage: z.strictObject({ inputTokens: z.int().nonnegative(), outputTokens: z.int().nonnegative() }),
   /** The sampled tokens, as text, and their log-probs at the sampling temperature. */

@@ -17,7 +17,7 @@ export interface SampledTurn {
   readonly start: number;
   /** One per sampled token. */
   readonly logProbs: readonly number[];
-  /** The sampled text, with thinking and calls, up to a stop text of the request. */
+  /** The sampled text, with thinking and calls, up to a stop string of the request. */
   readonly text: string;
   readonly calls: readonly ToolCall[];
   /** As in `ParsedReply`. */

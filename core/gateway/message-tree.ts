@@ -49,12 +49,12 @@ export class MessageTree<T> {
 
   /** @param shownTools the tools as the agent sees them: with other tools, the same messages are another history. */
   place(request: TurnRequest, shownTools: readonly ToolSchema[]): Placement<T> {
-    const { messages, tools, mayCall, maxTokens = null, stopTexts, variant } = request;
+    const { messages, tools, mayCall, maxTokens = null, stopStrings, variant } = request;
     const histories = this.#histories(messages, shownTools);
     let at = messages.length;
     while (at > 0 && !this.#byReply.has(histories[at] ?? "")) at -= 1;
     const added = messages.slice(at);
-    const id = this.#hash(canonicalJson([histories.at(-1), tools, mayCall, maxTokens, stopTexts, variant]));
+    const id = this.#hash(canonicalJson([histories.at(-1), tools, mayCall, maxTokens, stopStrings, variant]));
     const history = histories[at] ?? "";
     const parent = this.#byReply.get(withVariant(history, variant)) ?? this.#byReply.get(history);
     return { id: id.slice(0, 32), parent, added };

@@ -1,5 +1,6 @@
 /**
- * @file Advantages of single turns, where a recipe rewards them (MT-GRPO, Zeng et al. 2025, arXiv 2505.11821):
+ * @file Turn-level advantages, where a recipe rewards turns. After MT-GRPO (Zeng et al. 2025, arXiv 2505.11821), but normalized over all rewarded
+ * turns instead of per position (README.md, departure 32):
  *
  *   A[i,turn] = A[i] + turnWeight * (r[i,turn] - mean) / (std + epsilon)
  *

@@ -1,6 +1,6 @@
 /**
  * @file Why a run does not advance, from its records and its disk: which process it waits for, what ends the wait, and how likely each cause
- * is. Pure. A process at work is a cause too, marked `isWork`; stall.ts judges whether nothing has changed for too long.
+ * is. Pure. A process at work is a cause too, marked `isAtWork`; stall.ts judges whether nothing has changed for too long.
  *
  *     any step      a spent tool budget · a disk that is nearly full · no worker · a silent worker
  *     open step     rollouts (rollout-causes.ts)
@@ -128,6 +128,6 @@ function trainers({ agents, workers }: RunState, step: StepRecord): Cause[] {
       return { what, ends: `it publishes the version${last}`, likelihood: "likely" };
     }
     const ends = "it publishes the version, or limits.trainingSeconds ends the call";
-    return { what: `${trainer} trains '${name}'${lost}`, ends, likelihood: "possible", isWork: true };
+    return { what: `${trainer} trains '${name}'${lost}`, ends, likelihood: "possible", isAtWork: true };
   });
 }

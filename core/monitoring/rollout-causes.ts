@@ -30,7 +30,7 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
         what: `${worker} runs ${countText(n)}`,
         ends: `${n === 1 ? "it ends" : "they end"}, or limits.rolloutSeconds (${rolloutSeconds} s) ends ${them(n)}`,
         likelihood: "possible",
-        isWork: true,
+        isAtWork: true,
       })),
     ),
     ...byWorker.flatMap(({ worker, quarantined }) =>
@@ -57,7 +57,7 @@ export function rolloutCauses(config: RunConfig, state: RunState): Cause[] {
       what: `${countText(n)} ${are(n)} not claimed by any worker`,
       ends: `a worker claims ${them(n)} once it has room`,
       likelihood: "possible",
-      ...(byWorker.some(({ running }) => running > 0) && { isWork: true as const }),
+      ...(byWorker.some(({ running }) => running > 0) && { isAtWork: true as const }),
     })),
   ];
 }

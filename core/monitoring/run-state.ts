@@ -3,19 +3,19 @@ import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord } from "../cont
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 
 /**
- * `certain`: the records prove that the run waits for it. `likely`: they show that it holds the run up, or soon will. `possible`: it has not
- * ended yet, which may be normal.
+ * `certain`: the records prove that the run waits for it. `likely`: they show that it holds the run up, or soon will. `possible`: the
+ * work is still in progress, which may be normal.
  */
 export type Likelihood = "certain" | "likely" | "possible";
 
 export interface Cause {
-  /** What is waited for, as a clause, such as `no worker of 'main' can train`. */
+  /** What holds the run up, as a clause, such as `no worker of 'main' can train`. */
   readonly what: string;
-  /** What ends the wait. */
+  /** What ends the wait, as a clause that follows "ends when". */
   readonly ends: string;
   readonly likelihood: Likelihood;
-  /** A process is at work: it is at fault only if it takes too long. */
-  readonly isWork?: true;
+  /** A process is working on it, so this is a problem only if it takes too long. */
+  readonly isAtWork?: true;
 }
 
 export interface RunState {

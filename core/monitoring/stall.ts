@@ -47,8 +47,8 @@ export class StallDetector {
     const least = MIN_STEPS * (stepSeconds ?? 0);
     if (seconds < Math.max(MIN_SECONDS.idle, least)) return undefined;
     const causes = causesOf(this.#config, state, storeTime);
-    const isAtWork = causes.length > 0 && causes.every(({ isWork }) => isWork);
-    if (isAtWork && seconds < MIN_SECONDS.atWork) return undefined;
+    const allAtWork = causes.length > 0 && causes.every(({ isAtWork }) => isAtWork);
+    if (allAtWork && seconds < MIN_SECONDS.atWork) return undefined;
     return { step: state.step?.step, since: this.#since, seconds, causes };
   }
 }

@@ -51,8 +51,8 @@ const STUDENT_975 = [
  * Student's 97.5% quantile. Beyond the table: the first term of the expansion in 1 / degrees of freedom (2.108 at 16; the exact value is
  * 2.120).
  */
-export const student975 = (freedom: number): number =>
-  STUDENT_975[freedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * freedom);
+export const student975 = (degreesOfFreedom: number): number =>
+  STUDENT_975[degreesOfFreedom - 1] ?? NORMAL_975 + (NORMAL_975 ** 3 + NORMAL_975) / (4 * degreesOfFreedom);
 
 /** The pooled share of all tallies. Undefined if nothing was counted. `name`: begins the name of the random stream, if one is needed. */
 export function shareEstimate(tallies_SQ: Tallies_SQ, name: StreamName): Estimate | undefined {

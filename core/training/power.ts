@@ -1,17 +1,17 @@
 /**
  * @file The smallest difference between two arms that a comparison of S seeds and Q questions detects in 80% of cases, given how much
- * seeds, questions and single answers vary. The model of the paired difference of seed s and question q:
+ * seeds, questions and individual answers vary. The model of the paired difference of seed s and question q:
  *
  *     d_sq = difference + seed_s + question_q + noise_sq        independent, normal, with the variances of VarianceComponents
  *
  * A difference is detected if the interval of `differenceEstimate` excludes 0. The estimate's variance is seed / S + question / Q + noise / SQ.
- * The interval ends at quantiles of the bootstrap's deviations, which are sums of two (bootstrap.ts):
+ * The endpoints of the interval are quantiles of the bootstrap's deviations. Each is the sum of two independent ones (bootstrap.ts):
  *
  *     questions   variance MS_questions / SQ, close to question / Q + noise / SQ
  *     seeds       variance k^2 MS_seeds / SQ = ((t / z)^2 MS_seeds - MS_noise) / SQ, at least 0
  *
- * With tens of questions, only MS_seeds can be far from its mean: it is (noise + Q seed) chi^2 / (S - 1), with S - 1 degrees of freedom, and
- * independent of the estimate. So the power is averaged over chi. Both deviations are close to normal, except that with two or three seeds
+ * With tens of questions, only MS_seeds can differ much from its expectation: it is (noise + Q seed) chi^2 / (S - 1), with S - 1 degrees of freedom, and
+ * independent of the estimate. So the power is averaged over the distribution of chi. Both deviations are close to normal, except that with two or three seeds
  * the mean of S - 1 draws takes only 2 or 6 values: then the quantile is that of the exact distribution.
  *
  * One seed tells nothing about others: what is detected then is a difference between two trained teams, seed_s included, not between arms.
@@ -54,22 +54,22 @@ export function detectableDifference(components: VarianceComponents, S: number, 
 function halfWidths({ seed, question, noise }: VarianceComponents, S: number, Q: number) {
   const questionSd = Math.sqrt(question / Q + noise / (S * Q));
   if (S === 1) return [{ half: NORMAL_975 * questionSd, weight: 1 }];
-  const configurations = drawnMeans(S);
+  const arrangements = drawnMeans(S);
   return chiSquared(S - 1).flatMap(({ value, weight }) => {
     const msSeeds = ((noise + Q * seed) * value) / (S - 1);
     const seedSd = Math.sqrt(Math.max(0, (student975(S - 1) / NORMAL_975) ** 2 * msSeeds - noise) / (S * Q));
-    if (configurations.length === 0) return [{ half: NORMAL_975 * Math.hypot(questionSd, seedSd), weight }];
-    const each = weight / configurations.length;
-    return configurations.map((means) => ({ half: -lowQuantile(means, questionSd, seedSd), weight: each }));
+    if (arrangements.length === 0) return [{ half: NORMAL_975 * Math.hypot(questionSd, seedSd), weight }];
+    const each = weight / arrangements.length;
+    return arrangements.map((means) => ({ half: -lowQuantile(means, questionSd, seedSd), weight: each }));
   });
 }
 
 const ANGLES = 6;
 
 /**
- * Of two or three seeds: all means of S - 1 draws, in units of their standard deviation, for each configuration of the seeds. Those of one
- * configuration are equally likely. Empty for more seeds, whose means are close to normal. Three deviations that sum to 0 lie on a circle,
- * at a uniform angle. `ANGLES` of them up to 60 degrees stand for all, by symmetry.
+ * For two or three seeds: the possible means of S - 1 draws, in units of their standard deviation, for each arrangement of the seeds'
+ * deviations. The means of one arrangement are equally likely. Empty for more seeds, whose means are close to normal. Three deviations that
+ * sum to 0 and have a given sum of squares lie on a circle, at a uniform angle. `ANGLES` angles up to 60 degrees stand for all, by symmetry.
  */
 function drawnMeans(S: number): number[][] {
   if (S === 2) return [[-1, 1]];
@@ -90,10 +90,10 @@ function lowQuantile(means: readonly number[], questionSd: number, seedSd: numbe
 const CHI_STEP = 0.05;
 
 /** The chi-squared distribution, on a grid of chi. The weights sum to 1. */
-function chiSquared(freedom: number): { readonly value: number; readonly weight: number }[] {
-  const points = Array.from({ length: Math.ceil((Math.sqrt(freedom) + 6) / CHI_STEP) }, (_, i) => {
+function chiSquared(degreesOfFreedom: number): { readonly value: number; readonly weight: number }[] {
+  const points = Array.from({ length: Math.ceil((Math.sqrt(degreesOfFreedom) + 6) / CHI_STEP) }, (_, i) => {
     const chi = (i + 0.5) * CHI_STEP;
-    return { value: chi * chi, density: chi ** (freedom - 1) * Math.exp((-chi * chi) / 2) };
+    return { value: chi * chi, density: chi ** (degreesOfFreedom - 1) * Math.exp((-chi * chi) / 2) };
   });
   const total = sum(points.map(({ density }) => density));
   return points.map(({ value, density }) => ({ value, weight: density / total }));

@@ -17,7 +17,7 @@ import { sha256 } from "../../engine/hash.ts";
 import { type MessageLayout, openMessageLayout } from "../../engine/tokenizer/message-layout.ts";
 import { cancelable } from "../limits.ts";
 import { acquireLease, type HostedAgent } from "../rollouts/agent.ts";
-import { drawName, scopeOf } from "../rollouts/draws.ts";
+import { scopeOf, streamName } from "../rollouts/draws.ts";
 import type { Inference } from "../rollouts/policy-versions.ts";
 import { BranchSequences } from "./branch-sequences.ts";
 import { type ContextLimit, overflow, tooManyMessagesFault, tooMuchTextFault } from "./context-room.ts";
@@ -202,7 +202,7 @@ export class AgentSessions {
       sampling: session.sampling,
       ...open.sequences.of(exchange.id, exchange.parent, isFirst, inference.sampler),
       // A request's place follows from its content, not its time: an app that makes the same requests gets the same replies.
-      stream: drawName(this.#agent.draws, scope, ["app", exchange.id], prefix),
+      stream: streamName(this.#agent.draws, scope, ["app", exchange.id], prefix),
     };
     const { turn, reply } = await sampleTurn(inference, plan, signal);
     open.tree.add({ ...exchange, turn }, reply, layout.shownTools);

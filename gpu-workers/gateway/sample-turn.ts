@@ -8,7 +8,7 @@ import type { Sample, SampleRequest, Tokenizer } from "../../core/ports.ts";
 import type { StreamName } from "../../core/random.ts";
 import type { Inference, Lease } from "../rollouts/policy-versions.ts";
 import { TokenLog } from "../rollouts/token-log.ts";
-import { beforeStop, untilStop } from "./stop-texts.ts";
+import { beforeStop, untilStop } from "./stop-strings.ts";
 
 export interface TurnPlan {
   readonly agent: string;
@@ -54,7 +54,7 @@ export async function sampleTurn(
     stream,
     ...(branchOf && { branchOf }),
   };
-  const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stopTexts, tokenizer);
+  const sample = untilStop(await sampler.sample(sampleRequest, signal), request.stopStrings, tokenizer);
   const log = new TokenLog();
   log.show(prefix);
   log.act(sampleRequest, sample, tokenizer.ends);
@@ -70,7 +70,7 @@ function replyOf(
   const { tokens, logProbs } = log.trajectory(agent, version);
   const hasEnded = tokenizer.ends.includes(sample.tokens.at(-1) ?? Number.NaN);
   const decoded = tokenizer.decode(hasEnded ? sample.tokens.slice(0, -1) : sample.tokens);
-  const { visible, stoppedBy } = beforeStop(decoded, request.stopTexts);
+  const { visible, stoppedBy } = beforeStop(decoded, request.stopStrings);
   const isCut = !hasEnded && stoppedBy === undefined;
   const { text, thinking, calls, unparsed } = readReply(visible, request, maxCalls);
   const numbered = calls.map((call, i) => ({ id: `call_${exchange.slice(0, 20)}_${i}`, ...call }));

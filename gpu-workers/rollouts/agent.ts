@@ -9,7 +9,7 @@ import type { StreamName } from "../../core/random.ts";
 import { cancelable } from "../limits.ts";
 import type { Delegate } from "./answer-calls.ts";
 import { type ConversationProgress, type ConversationResult, converse } from "./converse.ts";
-import { drawName, scopeOf } from "./draws.ts";
+import { scopeOf, streamName } from "./draws.ts";
 import type { Lease, PolicyVersions } from "./policy-versions.ts";
 
 export interface HostedAgent {
@@ -109,10 +109,10 @@ function converseWith(
   const { address, version, sampling, path } = request;
   const place = placeOf(path);
   const scope = scopeOf(request.purpose, address, name);
-  const nameOf = (turn: number, tokens: readonly number[]) => drawName(draws, scope, [place, "turn", turn], tokens);
+  const nameOf = (turn: number, tokens: readonly number[]) => streamName(draws, scope, [place, "turn", turn], tokens);
   const sequence = `${[...scope, place].join("/")}#${conversations++}`;
   return converse({
-    backend: lease.backend({ agent: name, version, config, tools, sampling, drawName: nameOf, sequence }),
+    backend: lease.backend({ agent: name, version, config, tools, sampling, streamName: nameOf, sequence }),
     limits: config.limits,
     address,
     question: request.question,

@@ -18,7 +18,7 @@ export interface BackendOptions {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly sampling: Sampling;
   /** The name of a turn's random stream, given all tokens before it. */
-  readonly drawName: (turn: number, tokens: readonly number[]) => StreamName;
+  readonly streamName: (turn: number, tokens: readonly number[]) => StreamName;
   /** Identifies the conversation to the engine's KV cache. */
   readonly sequence: string;
 }

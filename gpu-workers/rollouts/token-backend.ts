@@ -15,7 +15,7 @@ export function tokenBackend(
   tokenizer: Tokenizer,
   sampler: Sampler,
 ): AgentBackend<Trajectory> {
-  const { agent, version, config, sampling, drawName, sequence } = options;
+  const { agent, version, config, sampling, streamName, sequence } = options;
   const layout = agentLayoutOf(agent, config, tokenizer, options.tools);
   const { ends } = tokenizer;
   const log = new TokenLog();
@@ -41,7 +41,7 @@ export function tokenBackend(
         maxTokens,
         stop: ends.map((end) => [end]),
         sampling,
-        stream: drawName(turn, tokens),
+        stream: streamName(turn, tokens),
       };
       const sample = await sampler.sample(request, signal);
       log.act(request, sample, ends);

@@ -1,4 +1,4 @@
-/** @file What ends a claim, and when, and which of the judge's answers need one. Covers writes whose target died, and responses out of order. */
+/** @file What ends a claim, and when, and which of the judge's answers need one. Covers writes during which the target died, and responses out of order. */
 import { expect, test } from "vitest";
 import { overlappingClaims, unclaimedAnswers } from "./claims.ts";
 import type { Entry, LeaseChange, Trial } from "./history.ts";
@@ -42,28 +42,28 @@ const RELEASE: LeaseChange = { name: NAME, act: "release" };
 test.each<[string, Partial<Entry>]>([
   ["released it", { lease: RELEASE }],
   ["failed", { lease: { name: NAME, act: "grant", seconds: 1 } }],
-  ["may have released it in a write whose target died", { status: 0, possibleLease: RELEASE }],
+  ["may have released it in a write during which the target died", { status: 0, possibleLease: RELEASE }],
 ])("the next claim may follow at once if the holder of the previous one %s", (_what, end) => {
   expect(overlappingClaims(trialOf([claimed(0), entry({ sentAt: 20, ...end }), claimed(40)]))).toEqual([]);
 });
 
-test("the answer to a release may come after the answer to the next claim", () => {
+test("the response to a release may arrive after the response to the next claim", () => {
   const late = entry({ sentAt: 20, answeredAt: 100, lease: RELEASE });
   expect(overlappingClaims(trialOf([claimed(0), claimed(40), late]))).toEqual([]);
 });
 
-test("every answer has a claim, or follows a fault of a request to the judge", () => {
+test("the judge gives at most one answer per claim, plus one per faulted request to it", () => {
   expect(unclaimedAnswers(trialOf([claimed(0), answered(10)]))).toEqual([]);
   expect(unclaimedAnswers(trialOf([claimed(0), answered(10, { fault: "lose" }), answered(20)]))).toEqual([]);
   expect(unclaimedAnswers(trialOf([claimed(0), answered(10), answered(20)]))).toEqual([
-    "2 answers, 1 claims, 0 faults of requests",
+    "answers: 2, claims: 1, faulted requests: 0",
   ]);
 });
 
-test("a claim whose target died during it may have been made, and allows an answer", () => {
+test("a claim may have been made if the target died during its write, so it allows one answer", () => {
   const unseen = entry({ sentAt: 0, status: 0, possibleLease: claim(Number.NaN) });
   expect(unclaimedAnswers(trialOf([unseen, answered(10)]))).toEqual([]);
   expect(unclaimedAnswers(trialOf([unseen, answered(10), answered(20)]))).toHaveLength(1);
-  // It is not known when it was made, or whether: the next claim is not a violation.
+  // Whether and when it was made is unknown, so the next claim is not a violation.
   expect(overlappingClaims(trialOf([unseen, claimed(20)]))).toEqual([]);
 });

@@ -12,7 +12,7 @@ export function unclaimedAnswers({ history }: Trial): string[] {
   const answers = count(history, ({ verdictMicroUsd }) => verdictMicroUsd !== undefined);
   const claims = count(history, ({ lease, possibleLease }) => isClaim(lease) || isClaim(possibleLease));
   const repeated = count(history, isFaultOfJudge);
-  return answers > claims + repeated ? [`${answers} answers, ${claims} claims, ${repeated} faults of requests`] : [];
+  return answers > claims + repeated ? [`answers: ${answers}, claims: ${claims}, faulted requests: ${repeated}`] : [];
 }
 
 /** A claim is made only after the one before it has expired, by the store's clock, or its holder has released it or failed. */

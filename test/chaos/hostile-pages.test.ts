@@ -1,6 +1,6 @@
 /**
- * @file What a reader makes of the hostile pages that it reads, and what the agent gets.
- * test/adapters/tools/documents/hostile.long.test.ts has those that it refuses.
+ * @file The hostile pages that the document reader can read: the text that it extracts, and what the agent gets instead.
+ * test/adapters/tools/documents/hostile.long.test.ts covers the pages that it refuses.
  */
 import { expect, test } from "vitest";
 import { TOO_COMPLEX } from "../../adapters/tools/documents/document.ts";
@@ -10,7 +10,7 @@ import { hostileDocuments, MAX_CHARACTERS, PAGE_URL, textFor } from "./hostile-p
 const REFUSED = "it needs too much memory or time";
 const read = Object.entries(hostileDocuments).filter(([, { text }]) => text !== undefined);
 
-test("three hostile pages are read with the text that the trials expect, but the agent gets the same text as for a refused page", async () => {
+test("the reader extracts the expected text from three hostile pages, but the agent gets the text of a refused page", async () => {
   const reader = openReader(120);
   for (const [name, { type, bytes, text }] of read) {
     const found = await reader.read({ url: PAGE_URL, type, bytes: bytes(), maxCharacters: MAX_CHARACTERS });

@@ -90,9 +90,9 @@ export function playAs<T extends AnyTrajectory>(
     ...settings,
   });
   const sampling = { temperature: 1, topP: 1, topK: 0 };
-  const drawName = (turn: number) => ["sample", 0, "turn", turn];
+  const streamName = (turn: number) => ["sample", 0, "turn", turn];
   return converse({
-    backend: backendOf({ agent, version: 3, config, tools, sampling, drawName, sequence }),
+    backend: backendOf({ agent, version: 3, config, tools, sampling, streamName, sequence }),
     limits: config.limits,
     address,
     question,

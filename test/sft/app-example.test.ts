@@ -50,7 +50,7 @@ async function recorded(limits = LIMITS, page = (query: string) => `page ${JSON.
   const delivered: string[] = [];
   for (const _ of REPLIES) {
     const request: TurnRequest = {
-      ...{ messages: [...messages], mayCall: true, stopTexts: [], variant: "" },
+      ...{ messages: [...messages], mayCall: true, stopStrings: [], variant: "" },
       tools: [offeredTool(search) ?? expect.fail()],
     };
     const { text, calls, exchange } = await sessions.turn(session, request, new AbortController().signal);

@@ -19,7 +19,7 @@ import { removeAbandoned } from "../../abandoned-files.ts";
 import { diskFault } from "../disk-fault.ts";
 
 export interface RepositoryCache {
-  /** The commit that a branch or tag had when it was last looked up. */
+  /** The commit that a branch or tag pointed to when it was last looked up. */
   readRef(revision: string): Promise<string | undefined>;
   writeRef(revision: string, commit: string): Promise<void>;
   snapshot(commit: string): string;
@@ -60,7 +60,10 @@ export function openRepositoryCache(cache: string, repository: string): Reposito
   };
 }
 
-/** A process that is killed meanwhile leaves a partial copy beside the blob, never in the snapshot. A later call removes it after a day. */
+/**
+ * If the process is killed while copying, the partial copy stays beside the blob, never in the snapshot. Any later call removes partial copies
+ * that are more than a day old.
+ */
 async function copyWhole(blob: string, path: string): Promise<void> {
   await removeAbandoned(dirname(blob), (name) => PARTIAL_COPY.test(name));
   const partial = `${blob}.${randomUUID()}.incomplete`;
@@ -95,7 +98,7 @@ export async function isCompleteSnapshot(folder: string, withWeights = true): Pr
   const has = (name: string) => files.has(name) && existsSync(join(folder, name));
   if (ADAPTER.every(has)) return true;
   if (!MODEL.every(has)) return false;
-  // Python's AutoTokenizer fetches all of `MODEL`, but not the tokens that end generation.
+  // Python's AutoTokenizer fetches all of `MODEL`, but not generation_config.json, which lists the end-of-sequence tokens.
   if (has(WEIGHTS) || (!withWeights && has("generation_config.json"))) return true;
   return has(INDEX) && shardsOf(await readFile(join(folder, INDEX))).every(has);
 }

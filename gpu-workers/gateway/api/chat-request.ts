@@ -76,7 +76,7 @@ export function turnRequestOfChat(request: ChatCompletionRequest): TurnRequest {
     tools: (tools ?? []).map((tool, i) => requireOfferedTool(tool.function, `tools.${i}.function.name`)),
     mayCall: choice !== "none",
     ...(maxTokens && { maxTokens }),
-    stopTexts: typeof stop === "string" ? [stop] : (stop ?? []),
+    stopStrings: typeof stop === "string" ? [stop] : (stop ?? []),
     variant: variantOf(seed, user),
   };
 }

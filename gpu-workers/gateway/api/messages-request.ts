@@ -68,7 +68,7 @@ export function turnRequestOfMessages(request: MessagesRequest): TurnRequest {
     }),
     mayCall: choice?.type !== "none",
     ...(maxTokens && { maxTokens }),
-    stopTexts: stop ?? [],
+    stopStrings: stop ?? [],
     variant: variantOf(null, request.metadata?.user_id),
   };
 }

@@ -75,7 +75,7 @@ export function readResponsesRequest(
     }),
     mayCall: choice !== "none",
     ...(maxTokens && { maxTokens }),
-    stopTexts: [],
+    stopStrings: [],
     variant: variantOf(null, user),
   };
   if (turn.messages.length === 0) throw new ApiError(400, "invalid_value", "input: it is empty", "input");

@@ -8,7 +8,7 @@ import { sha256 } from "../../../engine/hash.ts";
 const user = (text: string): AppMessage => ({ role: "user", text });
 const assistant = (text: string, calls: AppToolCall[] = []): AppMessage => ({ role: "assistant", text, calls });
 const asking = (messages: AppMessage[], variant = ""): TurnRequest => ({
-  ...{ messages, tools: [], mayCall: true, stopTexts: [], variant },
+  ...{ messages, tools: [], mayCall: true, stopStrings: [], variant },
 });
 const look: ToolSchema = { type: "function", function: { name: "look", description: "", parameters: {} } };
 

@@ -16,7 +16,7 @@ function sessionOf(step: number): AgentSession {
 }
 
 const asking = (text: string, tools: TurnRequest["tools"] = []): TurnRequest => ({
-  ...{ messages: [{ role: "user", text }], tools, mayCall: true, stopTexts: [], variant: "" },
+  ...{ messages: [{ role: "user", text }], tools, mayCall: true, stopStrings: [], variant: "" },
 });
 
 const openSessions = (staleness: number) => new AgentSessions(scriptedAgent("searcher", []), [7], 4, staleness);
@@ -91,7 +91,7 @@ test("a turn continues the reply's sampled tokens; a reply without an end-of-tur
   const cut = await continued("say again", { maxTokens: 2 });
   expect(cut).toMatchObject({ said: "ag", next: endOfTurn });
   expect(cut.last).not.toBe(endOfTurn);
-  expect(await continued("say one two", { stopTexts: [" t"] })).toMatchObject({ said: "one", next: endOfTurn });
+  expect(await continued("say one two", { stopStrings: [" t"] })).toMatchObject({ said: "one", next: endOfTurn });
 });
 
 test("the first request that continues a reply continues its sequence, the next branches off; the end of the session releases both", async () => {

@@ -19,7 +19,7 @@ const session: AgentSession = {
   ...{ version: VERSIONS.searcher, sampling },
 };
 const asking = (messages: readonly AppMessage[], tools: TurnRequest["tools"] = []): TurnRequest => ({
-  ...{ messages: [...messages], tools, mayCall: true, stopTexts: [], variant: "" },
+  ...{ messages: [...messages], tools, mayCall: true, stopStrings: [], variant: "" },
 });
 const user = (text: string): AppMessage => ({ role: "user", text });
 const calling = (...names: string[]): AppMessage => ({

@@ -62,7 +62,7 @@ const user = (text: string): AppMessage => ({ role: "user", text });
 /** What the client sends, given what it has sent and received in earlier rounds. */
 function sentBy({ kind, agent, pick, word, variant, hasTools }: Operation, sent: Sent[], received: Received[]): Sent {
   const tools = hasTools ? [look] : [];
-  const request = { messages: [user(word)], tools, mayCall: true, stopTexts: [], variant };
+  const request = { messages: [user(word)], tools, mayCall: true, stopStrings: [], variant };
   if (kind === "retry" && sent.length > 0) return sent[pick % sent.length] ?? expect.fail();
   const from = received[pick % Math.max(received.length, 1)];
   if (kind === "open" || kind === "retry" || !from) return { agent, request };

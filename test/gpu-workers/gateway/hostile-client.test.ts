@@ -86,7 +86,7 @@ test("a body that arrives after the attempt has ended samples nothing", async ()
 });
 
 const turn = (text: string) => ({
-  ...{ tools: [], mayCall: true, stopTexts: [], variant: "" },
+  ...{ tools: [], mayCall: true, stopStrings: [], variant: "" },
   messages: [{ role: "user" as const, text }],
 });
 

@@ -1,4 +1,4 @@
-/** @file Anthropic's `/v1/messages`, with fetch and the AI SDK: content blocks, tools, stop texts, streams, and errors. */
+/** @file Anthropic's `/v1/messages`, with fetch and the AI SDK: content blocks, tools, stop strings, streams, and errors. */
 import { createAnthropic } from "@ai-sdk/anthropic";
 import { generateText, stepCountIs, streamText, tool } from "ai";
 import { expect, test } from "vitest";

@@ -13,7 +13,7 @@ const session: AgentSession = {
   ...{ version: VERSIONS.searcher, sampling },
 };
 const asking = (...messages: AppMessage[]): TurnRequest => ({
-  ...{ messages, tools: [], mayCall: true, stopTexts: [], variant: "" },
+  ...{ messages, tools: [], mayCall: true, stopStrings: [], variant: "" },
 });
 
 const replyOf = (text: string, calls: TurnReply["calls"] = []): TurnReply => ({

@@ -18,7 +18,7 @@ const session: AgentSession = {
   ...{ version: VERSIONS.searcher, sampling },
 };
 const asking = (text: string): TurnRequest => ({
-  ...{ messages: [{ role: "user", text }], tools: [], mayCall: true, stopTexts: [], variant: "" },
+  ...{ messages: [{ role: "user", text }], tools: [], mayCall: true, stopStrings: [], variant: "" },
 });
 const reply = (exchange: string): WorkerResponse => {
   const usage = { inputTokens: 1, outputTokens: 1 };

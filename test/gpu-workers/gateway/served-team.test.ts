@@ -24,7 +24,7 @@ test.each([
     ],
     tools: [],
     mayCall: true,
-    stopTexts: [],
+    stopStrings: [],
     variant: "",
   };
   await team.turn("main", request, new AbortController().signal, UNSET);
@@ -44,7 +44,7 @@ test("a tool response is cut to responseCharacters, as in training; one that sti
         { role: "assistant", text: "", calls: [call] },
         { role: "tool", call: 0, text: response },
       ],
-      ...{ tools: [], mayCall: true, stopTexts: [], variant: "" },
+      ...{ tools: [], mayCall: true, stopStrings: [], variant: "" },
     };
     return (await team.turn("main", request, new AbortController().signal, UNSET)).text;
   };
@@ -63,7 +63,7 @@ test("the temperature is the request's, else the override, else the agent's own,
     messages: [{ role: "user", text: "say hello" }],
     tools: [],
     mayCall: true,
-    stopTexts: [],
+    stopStrings: [],
     variant: "",
   };
   const ask = (team: ReturnType<typeof servedTeam>, agent: string, requested = UNSET) =>

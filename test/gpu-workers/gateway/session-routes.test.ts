@@ -67,7 +67,7 @@ function turnOf(text: string, description = ""): SessionTurn {
       version: VERSIONS.searcher,
       sampling,
     },
-    request: { messages: [{ role: "user", text }], tools: [tool], mayCall: true, stopTexts: [], variant: "" },
+    request: { messages: [{ role: "user", text }], tools: [tool], mayCall: true, stopStrings: [], variant: "" },
   };
 }
 

@@ -1,4 +1,4 @@
-/** @file The tool `search`: titles, addresses and snippets of the top results, except those that the leakage guard withholds. */
+/** @file The tool `search`: titles, URLs and snippets of the top results, except those that the leakage guard withholds. */
 import * as z from "zod";
 import { originalWording } from "../../../../core/contracts/question.ts";
 import type { Tool } from "../../../../core/ports.ts";
@@ -10,7 +10,7 @@ import type { SearchBackend, SearchResult } from "./backend.ts";
 
 /**
  * A backend's refusal would halt the run, so longer queries are cut: Brave refuses more characters or words, Tavily more characters, and a web
- * server, such as that of SearXNG, a long address. Google reads 32 words.
+ * server, such as SearXNG's, a long URL. Google only ignores words after the 32nd, so it needs no lower limit.
  */
 const MAX_QUERY = { characters: 400, words: 50 };
 
@@ -26,7 +26,7 @@ export function searchTool(
   const service = `${name} ${origin}${backend.pathKey}${parameters}`;
   return {
     name: "search",
-    description: `Searches the web; returns the ${results} best results, each with its address.`,
+    description: `Searches the web; returns the ${results} best results, each with its URL.`,
     parameters: z.strictObject({ query: z.string().regex(/\S/, "must not be blank") }),
     async run({ query }, context) {
       const refused = context.budget.charge(usdPerCall);
