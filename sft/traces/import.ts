@@ -6,7 +6,7 @@ import { isModelCall, readCall, refuseCutOff } from "./conventions.ts";
 import { conversationOf, demonstrationLine, type TracedConversation } from "./conversation.ts";
 import { ImportReport } from "./import-report.ts";
 import { type Joined, joinConversations, withThinking } from "./join.ts";
-import { type JsonValue, UnusableTraceError } from "./json.ts";
+import { type JsonValue, UnusableTraceError, withoutMark } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
 import { type OtlpSpan, Traces } from "./otlp.ts";
 import { type RawMessagesLine, readTraceFile } from "./read.ts";
@@ -122,7 +122,7 @@ function sourceOf(traces: Traces, span: OtlpSpan): CallSource {
   return {
     where: span.where,
     scope: String(first(CONVERSATION) ?? span.trace),
-    agent: agent === undefined ? undefined : String(agent),
+    agent: agent === undefined ? undefined : plainText(agent),
     attribute: (name) => traces.attribute(span, name) ?? span.resource[name],
     score: (name) => traces.score(span, name),
   };
@@ -134,8 +134,8 @@ function refuseFiltered({ agent, attribute }: CallSource, options: TraceImportOp
   }
   for (const { attribute: name, value } of options.conditions) {
     const found = attribute(name);
-    const values = Array.isArray(found) ? found : [found];
-    if (!values.some((one) => one !== undefined && String(one) === value)) {
+    const values: readonly (JsonValue | undefined)[] = Array.isArray(found) ? found : [found];
+    if (!values.some((one) => one !== undefined && plainText(one) === value)) {
       throw new UnusableTraceError(`${name} is not ${value}`);
     }
   }
@@ -202,9 +202,13 @@ function candidateOf(
   };
 }
 
+/** An attribute as text, such as an id of 64 bits. */
+const plainText = (value: JsonValue): string => withoutMark(String(value));
+
 function numberIn(value: JsonValue | undefined): number | undefined {
   if (typeof value !== "number" && typeof value !== "boolean" && typeof value !== "string") return;
-  const number = typeof value === "string" && value.trim() === "" ? Number.NaN : Number(value);
+  const written = plainText(value).trim();
+  const number = written === "" ? Number.NaN : Number(typeof value === "string" ? written : value);
   return Number.isNaN(number) ? undefined : number;
 }
 

@@ -31,6 +31,9 @@ export function exactJsonIn(text: string): JsonValue | undefined {
 
 const isRounded = (piece: string) => /^-?\d+$/.test(piece) && !Number.isSafeInteger(Number(piece));
 
+/** A number that is written as text. An integer that it would round is a marked string. */
+export const exactNumber = (text: string): JsonValue => (isRounded(text) ? MARK + text : Number(text));
+
 export const exactText = (value: JsonValue): string => JSON.stringify(value).replace(MARKED, "$1");
 
 /** A string that may be a marked integer. */

@@ -27,9 +27,9 @@ type MessagePart =
 const id = z
   .string()
   .nullish()
-  .transform((id) => id || undefined);
+  .transform((id) => (id ? withoutMark(id) : undefined));
 
-const text = (text: string): MessagePart => ({ kind: "text", text });
+const text = (text: string): MessagePart => ({ kind: "text", text: withoutMark(text) });
 const thinking = (text = ""): MessagePart => ({ kind: "thinking", text });
 const call = (id: string | undefined, name: string, args: JsonValue = null): MessagePart => {
   const written = typeof args === "string" ? args : exactText(args ?? {});

@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { exactJsonIn, type JsonObject, type JsonValue } from "./json.ts";
+import { exactJsonIn, exactNumber, type JsonObject, type JsonValue } from "./json.ts";
 
 export interface OtlpSpanEvent {
   readonly name: string;
@@ -24,13 +24,6 @@ export interface OtlpSpan {
   readonly where: string;
 }
 
-/** OTLP writes integers as text. One that a number would round, such as a 64-bit id, stays text. */
-function exactNumber(written: string | number): string | number {
-  const number = Number(written);
-  const isRounded = typeof written === "string" && /^-?\d+$/.test(written) && !Number.isSafeInteger(number);
-  return isRounded ? written : number;
-}
-
 const AnyValue: z.ZodType<JsonValue> = z.lazy(() =>
   z
     .object({
@@ -43,8 +36,9 @@ const AnyValue: z.ZodType<JsonValue> = z.lazy(() =>
       kvlistValue: z.object({ values: KeyValues }).optional(),
     })
     .transform((value): JsonValue => {
+      // OTLP writes integers as text.
       const number = value.intValue ?? value.doubleValue;
-      if (number !== undefined) return exactNumber(number);
+      if (number !== undefined) return exactNumber(String(number));
       const inner = value.arrayValue ?? value.kvlistValue;
       return value.stringValue ?? value.boolValue ?? value.bytesValue ?? inner?.values ?? null;
     }),

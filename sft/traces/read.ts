@@ -71,11 +71,11 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
   let isFirst = true;
   for (const { text, number } of linesOf(bytes, file)) {
     const where = `${file}:${number}`;
-    const value = jsonIn(text);
+    const value = traceIn(text);
     if (value === undefined) {
       // Text has at most as many characters as bytes.
       if (isFirst && bytes.length > constants.MAX_STRING_LENGTH) throw unreadableTrace(where, DOCUMENT_TOO_LONG);
-      const document = isFirst ? jsonIn(new TextDecoder().decode(bytes)) : undefined;
+      const document = isFirst ? traceIn(new TextDecoder().decode(bytes)) : undefined;
       if (document === undefined) throw unreadableTrace(where, NOT_JSON);
       return yield { value: document, where, whereIs: spanLines(bytes, file, where) };
     }
@@ -83,6 +83,10 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
     yield { value, where, whereIs: () => where };
   }
 }
+
+/** An integer that is written as a number instead of text, and that a number may round. */
+const LONG_INT_VALUE = /"intValue"\s*:\s*(-?\d{16,})/g;
+const traceIn = (text: string) => jsonIn(text.replace(LONG_INT_VALUE, '"intValue":"$1"'));
 
 /** The lines that are not empty, each with its number in the file. A file may be longer than a string can be; a line may not. */
 function* linesOf(bytes: Uint8Array, file: string): Generator<{ text: string; number: number }> {

@@ -1,5 +1,6 @@
 /** @file Integers of 64 bits, such as ids, in the calls and responses of traces: a JavaScript number would round them. */
 import { expect, test } from "vitest";
+import { importTraces } from "../../../sft/traces/import.ts";
 import { exactJsonIn, exactText } from "../../../sft/traces/json.ts";
 import { chat, span, spans } from "../../fixtures/traces.ts";
 import { ANSWER, imported, QUESTION } from "./imported.ts";
@@ -29,6 +30,36 @@ test("calls and responses that are recorded as JSON keep the digits of their int
   // Schemas are objects in the file of demonstrations.
   const rounded = { ...limit, properties: { user: { type: "integer", maximum: Number(ID) } } };
   expect(lines[0]).toMatchObject({ tools: [{ function: { name: "get", parameters: rounded } }] });
+});
+
+test.each([`"${ID}"`, ID])("an OTLP integer keeps its digits in calls, texts and attributes: %s", (intValue) => {
+  const input = [
+    QUESTION,
+    { role: "assistant", parts: [{ type: "tool_call", id: "a", name: "get", arguments: { user: "LONG" } }] },
+    { role: "tool", parts: [{ type: "tool_call_response", id: "a", response: { next: "LONG" } }] },
+  ];
+  const attributes = {
+    ...chat([], [ANSWER]),
+    "gen_ai.input.messages": input,
+    user: "LONG",
+    "gen_ai.agent.name": "LONG",
+  };
+  const document = JSON.stringify(spans(span({ attributes })));
+  const bytes = Buffer.from(document.replaceAll('{"stringValue":"LONG"}', `{"intValue": ${intValue}}`));
+  const options = { conditions: [{ attribute: "user", value: ID }], score: { name: "user", min: 1 }, system: true };
+  const { lines, report } = importTraces([{ file: "traces.json", bytes }], options);
+  expect([...report.skipped]).toEqual([]);
+  expect(lines).toMatchObject([
+    {
+      agent: ID,
+      messages: [
+        {},
+        { tool_calls: [{ function: { arguments: `{"user":${ID}}` } }] },
+        { content: `{"next":${ID}}` },
+        {},
+      ],
+    },
+  ]);
 });
 
 test.each([
