@@ -13,7 +13,7 @@ import { openInference, openLlmetry } from "./indexed.ts";
 import { exactJsonIn, type JsonObject, type JsonValue, jsonIn, parseAttribute, UnusableTraceError } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import type { OtlpSpan } from "./otlp.ts";
-import type { RecordedCall } from "./recorded-call.ts";
+import { choicesOf, type RecordedCall } from "./recorded-call.ts";
 import { ToolDefinition } from "./tools.ts";
 
 const Messages = z.array(RawMessage);
@@ -60,7 +60,7 @@ function openTelemetry(attributes: JsonObject): RecordedCall | undefined {
     value === undefined ? [] : parseAttribute(Messages, value, name);
   return {
     input: [...instructions(system), ...messagesIn(input, "gen_ai.input.messages")],
-    output: messagesIn(output, "gen_ai.output.messages"),
+    choices: choicesOf(messagesIn(output, "gen_ai.output.messages")),
     tools: tools === undefined ? undefined : parseAttribute(Tools, tools, "gen_ai.tool.definitions"),
   };
 }
@@ -92,7 +92,7 @@ function aiSdk(attributes: JsonObject): RecordedCall | undefined {
   const hasOutput = [text, object, calls].some((field) => field !== undefined);
   return {
     input: parseAttribute(Messages, prompt, "ai.prompt.messages"),
-    output: hasOutput ? [parseAttribute(RawMessage, output, "ai.response")] : [],
+    choices: hasOutput ? [[parseAttribute(RawMessage, output, "ai.response")]] : [],
     tools: tools === undefined ? undefined : parseAttribute(Tools, tools, "ai.prompt.tools"),
   };
 }
@@ -106,16 +106,17 @@ const CUT_OFF =
 const FILTERED =
   /^(content[-_]filter(ed)?|guardrail_intervened|refusal|sensitive|safety|recitation|blocklist|prohibited_content|spii)$/i;
 
-/** Throws `UnusableTraceError` if the model did not finish. */
-export function refuseCutOff({ attributes }: OtlpSpan, { output }: RecordedCall): void {
+/** Throws `UnusableTraceError` if the model did not finish choice `i`. */
+export function refuseCutOff({ attributes }: OtlpSpan, { choices }: RecordedCall, i: number): void {
   const written = attributes["gen_ai.response.finish_reasons"];
-  const listed = typeof written === "string" ? (jsonIn(written) ?? written) : written;
-  const reasons = [
-    ...(Array.isArray(listed) ? listed : [listed]),
-    attributes["ai.response.finishReason"],
-    attributes["llm.finish_reason"],
-    ...output.map((message) => message.finish_reason),
-  ];
+  const parsed = typeof written === "string" ? (jsonIn(written) ?? written) : written;
+  const listed = Array.isArray(parsed) ? parsed : [parsed];
+  const own = (choices[i] ?? []).flatMap((message) => message.finish_reason ?? []);
+  const isListed = listed.length === choices.length;
+  const known = [...own, ...(isListed ? [listed[i]] : [])];
+  const shared = [...(isListed ? [] : listed), attributes["ai.response.finishReason"], attributes["llm.finish_reason"]];
+  // A reason of the whole call may be that of another choice.
+  const reasons = choices.length > 1 && known.length > 0 ? known : [...known, ...shared];
   if (reasons.map(String).some((reason) => CUT_OFF.test(reason) || FILTERED.test(reason)))
     throw new UnusableTraceError("the model did not finish its message");
 }

@@ -2,7 +2,7 @@
 import { exactJsonIn, type JsonObject, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import type { OtlpSpanEvent } from "./otlp.ts";
-import type { RecordedCall } from "./recorded-call.ts";
+import { choicesOf, type RecordedCall } from "./recorded-call.ts";
 
 const EVENT = /^gen_ai\.(?:(system|user|assistant|tool)\.message|choice)$/;
 
@@ -17,7 +17,7 @@ export function callFromEvents(events: readonly OtlpSpanEvent[]): RecordedCall |
     (role === undefined ? output : input).push(message);
   }
   if (input.length + output.length === 0) return;
-  return { input: withoutRepeats(input), output, tools: undefined };
+  return { input: withoutRepeats(input), choices: choicesOf(output), tools: undefined };
 }
 
 /** A choice has its message as a field, which may be text. Tool calls may be JSON in a string, since event attributes have no structure. */

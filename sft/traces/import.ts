@@ -165,21 +165,21 @@ function candidatesOfExchange(
 ): Candidate[] {
   if (span.failed || span.attributes["error.type"] !== undefined) throw new UnusableTraceError("the call failed");
   if (!exchange) return refuseWithoutContent(span);
-  const { input, output, tools } = exchange;
+  const { input, choices, tools } = exchange;
   const isMissing = (raw: RawMessage) => raw.role !== "assistant" && raw.role !== "tool" && isEmpty(raw);
-  const isHidden = input.some(isMissing) || output.every(isEmpty) || [...input, ...output].some(isRedacted);
+  const isHidden = input.some(isMissing) || choices.flat().every(isEmpty) || input.some(isRedacted);
   if (input.length === 0 || isHidden) refuseWithoutContent(span);
-  refuseCutOff(span, exchange);
   const prompt = input.flatMap((raw) => messagesOf(raw, { stringsMayBeBlocks: true }));
-  const returned = output.map((raw) => {
-    return messagesOf({ ...raw, role: raw.role ?? "assistant" }, { stringsMayBeBlocks: true });
-  });
-  // Several output messages are alternative choices, each with its own conversation, unless tool responses stand between them.
-  const isSequence = returned.flat().some(({ role }) => role === "tool");
-  const ends = isSequence ? [returned.flat()] : returned;
-  report.found += ends.length - 1;
-  return ends.flatMap((end) =>
-    report.attempt(span.where, () => [candidateOf(source, [...prompt, ...end], tools, options)]),
+  report.found += choices.length - 1;
+  return choices.flatMap((choice, i) =>
+    report.attempt(span.where, () => {
+      if (choice.some(isRedacted)) refuseWithoutContent(span);
+      refuseCutOff(span, exchange, i);
+      const end = choice.flatMap((raw) =>
+        messagesOf({ ...raw, role: raw.role ?? "assistant" }, { stringsMayBeBlocks: true }),
+      );
+      return [candidateOf(source, [...prompt, ...end], tools, options)];
+    }),
   );
 }
 

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { type JsonObject, jsonIn, listAt, parseAttribute } from "./json.ts";
 import { RawMessage } from "./message.ts";
-import type { RecordedCall } from "./recorded-call.ts";
+import { choicesOf, type RecordedCall } from "./recorded-call.ts";
 import { ToolDefinition } from "./tools.ts";
 
 const Messages = z.array(RawMessage);
@@ -12,14 +12,23 @@ const Tools = z.array(ToolDefinition);
 export function openLlmetry(attributes: JsonObject): RecordedCall | undefined {
   const [input, output] = ["gen_ai.prompt", "gen_ai.completion"].map((prefix) => read(attributes, prefix, Messages));
   if (!input && !output) return;
-  return { input: input ?? [], output: output ?? [], tools: read(attributes, "llm.request.functions", Tools) };
+  const tools = read(attributes, "llm.request.functions", Tools);
+  return { input: input ?? [], choices: choicesOf(output ?? []), tools };
 }
 
 /** `llm.input_messages.0.message.role`, `llm.output_messages.0.message.content`, `llm.tools.0.tool.json_schema`. */
 export function openInference(attributes: JsonObject): RecordedCall | undefined {
   const [input, output] = ["llm.input_messages", "llm.output_messages"].map((prefix) => read(attributes, prefix, Rows));
   if (!input && !output) return;
-  return { input: input ?? [], output: output ?? [], tools: read(attributes, "llm.tools", ToolRows) };
+  const choices = returnsChoices(attributes) ? choicesOf(output ?? []) : [output ?? []];
+  return { input: input ?? [], choices, tools: read(attributes, "llm.tools", ToolRows) };
+}
+
+/** Whether output messages are alternatives: the request asks for several. Otherwise they are items of one response of the Responses API. */
+function returnsChoices({ "llm.invocation_parameters": written }: JsonObject): boolean {
+  const parameters = typeof written === "string" ? jsonIn(written) : written;
+  const { n, candidate_count: candidates } = (parameters ?? {}) as JsonObject;
+  return Number(n ?? candidates ?? 1) > 1;
 }
 
 function read<S extends z.ZodType>(attributes: JsonObject, prefix: string, schema: S): z.infer<S> | undefined {

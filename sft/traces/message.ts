@@ -163,6 +163,10 @@ const ROLES = new Map<string, Message["role"]>([
   ["function", "tool"],
 ]);
 
+/** @param missing the role of a message that names none. Undefined: an unknown role. */
+export const roleOf = ({ role }: RawMessage, missing = ""): Message["role"] | undefined =>
+  ROLES.get((role ?? missing).toLowerCase());
+
 /** What OpenInference writes in place of hidden content. */
 const REDACTED = "__REDACTED__";
 
@@ -187,7 +191,7 @@ interface ReadingOptions {
 
 /** A raw message as one or more messages: each tool response becomes a message of its own. Throws `UnusableTraceError`. */
 export function messagesOf(raw: RawMessage, options: ReadingOptions): Message[] {
-  const role = ROLES.get((raw.role ?? "").toLowerCase());
+  const role = roleOf(raw);
   if (role === undefined) throw new UnusableTraceError("a message has an unknown role");
   const parts = partsOf(raw, role, options);
   for (const part of parts) if (part.kind === "other") throw new UnusableTraceError(unsupported(part.type));

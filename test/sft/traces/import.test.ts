@@ -36,14 +36,6 @@ test("thinking that a history lacks comes from the call that recorded it", () =>
   expect(lines[0]?.messages[1]).toMatchObject({ role: "assistant", reasoning_content: "Hm." });
 });
 
-test("each choice ends a conversation of its own", () => {
-  const { lines } = imported(chatTrace([QUESTION], [ANSWER, textMessage("assistant", "There.")]));
-  expect(lines.map(({ messages }) => messages.at(-1)?.content)).toEqual(["Here.", "There."]);
-  expect(imported(chatTrace([ANSWER], [ANSWER, textMessage("assistant", "There.")])).skipped).toEqual({
-    "it does not start with a user message": 2,
-  });
-});
-
 test("a conversation is imported up to its second user message", () => {
   const { lines, report } = imported(
     chatTrace([QUESTION, ANSWER, textMessage("user", "Sure?")], [textMessage("assistant", "Yes.")]),
