@@ -6,6 +6,7 @@
  *     POST /v1/responses          the agent is reached · 401 the key is unknown, or its attempt has ended · 404 no such agent · 413
  *     POST /v1/messages           · 503 infrastructure failed · 500 a bug of the server: its log has the error
  *     GET  /v1/models             the team's agents
+ *     GET  /v1/models/<agent>     one of them · 404 no such agent
  *     POST /v1/rewards            204 the attempt has these rewards · 400 · 401 · 409 it has others, or one names no sub-agent · 413
  *
  * `mgrpo serve` does not have /v1/rewards (404). It keeps no responses, so a request that refers to an earlier one is invalid (400).
@@ -17,7 +18,7 @@ import { GivenRewards } from "../../../core/contracts/app-rollout.ts";
 import { type Log, stackOf } from "../../log.ts";
 import type { Attempt } from "../attempt.ts";
 import type { OpenAttempts } from "../attempts.ts";
-import { chatCompletions } from "./chat-reply.ts";
+import { CREATED, chatCompletions } from "./chat-reply.ts";
 import { deliveryOf, isCutOff } from "./delivery.ts";
 import { type Dialect, type RequestedSampling, requestedSampling } from "./dialect.ts";
 import { ApiError, turnError } from "./errors.ts";
@@ -74,8 +75,13 @@ export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
 
   app.get("/models", (context) => {
     const { agents } = teamFor(context, host);
-    const data = agents.map((id) => ({ id, object: "model", created: 0, owned_by: "mgrpo" }));
-    return context.json({ object: "list", data });
+    return context.json({ object: "list", data: agents.map(modelOf) });
+  });
+
+  app.get("/models/:agent", (context) => {
+    const agent = context.req.param("agent");
+    requireAgent(teamFor(context, host), agent);
+    return context.json(modelOf(agent));
   });
 
   for (const dialect of host.dialects) {
@@ -119,6 +125,8 @@ async function answer(context: Context, { host, log, warnOverridden }: Shared, d
     (error) => dialect.errorEvent(apiErrorOf(error, log)),
   );
 }
+
+const modelOf = (agent: string) => ({ id: agent, object: "model", created: CREATED, owned_by: "mgrpo" });
 
 /** A wrong base URL, or a request for another server: clients often send embeddings to the same one. */
 function noEndpoint({ req }: Context, prefix: string, { dialects }: ChatHost): ApiError {

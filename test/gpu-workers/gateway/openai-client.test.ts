@@ -193,11 +193,14 @@ async function droppingProxy({ port }: Pick<Harness, "port">, begun: () => numbe
   return { port: (server.address() as AddressInfo).port, connections: () => count };
 }
 
-test("the models endpoint lists the team's agents", async () => {
+test("the models endpoint lists the team's agents, and has each of them", async () => {
   const { main } = await start();
-  const models = [];
-  for await (const { id } of clientOf(main).models.list()) models.push(id);
-  expect(models).toEqual(["main", "searcher"]);
+  const { models } = clientOf(main);
+  const listed = [];
+  for await (const model of models.list()) listed.push(model);
+  expect(listed.map(({ id }) => id)).toEqual(["main", "searcher"]);
+  expect(await models.retrieve("searcher")).toEqual(listed[1]);
+  await expect(models.retrieve("gpt-5")).rejects.toMatchObject({ status: 404, code: "model_not_found" });
 });
 
 test("content that is neither text nor parts is refused, with the types expected", async () => {
