@@ -89,10 +89,19 @@ async function resultOf(
     `what the app returned for question '${id}'`,
     "app-failed",
   );
-  const { reward, rewards } = "failed" in result ? {} : result;
-  const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
+  const fault = rewardFault(attempt, result);
   if (fault === undefined) return result;
   throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
+}
+
+/** Gives the attempt the rewards in the result. Undefined, or why they are refused. */
+function rewardFault(attempt: Attempt, result: AppResult): string | undefined {
+  if ("failed" in result) {
+    if (!attempt.reward) return undefined;
+    return `the app gave reward ${attempt.reward} and then returned { failed }, which means reward 0: return the answer, or { reward: ${attempt.reward} }`;
+  }
+  const { reward, rewards } = result;
+  return attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
 }
 
 /** Drops undefined properties, as JSON does, from a result and from its `rewards`. */

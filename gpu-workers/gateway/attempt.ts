@@ -124,6 +124,11 @@ export class Attempt {
     return this.#rewards.give(given);
   }
 
+  /** The reward that the app has given the rollout. */
+  get reward(): number | undefined {
+    return this.#rewards.given().reward;
+  }
+
   /** Resolves when every reply on its way has arrived or was lost. */
   async settled(): Promise<void> {
     await Promise.all(this.#deliveries);

@@ -59,6 +59,23 @@ test("an app's result adds to what it gave over HTTP, and must not contradict it
   });
 });
 
+test("an attempt that has a reward above 0 cannot fail: a failure means reward 0", async () => {
+  const harness = await openHarness();
+  const failing = (given: object) =>
+    harness.run(async ({ agents }) => {
+      const { main } = agents;
+      if (!main) return expect.fail();
+      expect(await reward(main, given)).toEqual({ status: 204 });
+      return { failed: "it got lost" };
+    });
+  await expect(failing({ reward: 0.7 })).rejects.toMatchObject({
+    ...{ code: "app-failed", retryable: false },
+    message: expect.stringContaining("the app gave reward 0.7 and then returned { failed }"),
+  });
+  for (const given of [{ reward: 0 }, { rewards: { searcher: 0.5 } }])
+    expect(await failing(given)).toMatchObject({ conversation: { fault: "it got lost" }, app: given });
+});
+
 test("an attempt that was rewarded over HTTP may return an empty answer, as may one whose result has the reward", async () => {
   const harness = await openHarness();
   const conversation = { stop: "answered", answer: "", fault: null };
