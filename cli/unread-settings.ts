@@ -16,10 +16,25 @@ const TRAINING_ONLY_SETTINGS = [
   "track",
   "trackContent",
   "evaluation.every",
+  "limits.invocationSeconds",
+  "limits.lostFraction",
 ];
 
 /** The settings of an agent that only training reads. */
 const TRAINING_ONLY_AGENT_SETTINGS = ["optimizer", "temperature", "share", "workers"];
+
+/** Settings that training and evaluations read, and most other commands do not. */
+const SETTINGS_OF_RUNS = [
+  "algorithm",
+  "budget",
+  "evaluation",
+  "liveness",
+  "limits.rolloutSeconds",
+  "limits.turnSeconds",
+  "limits.toolSeconds",
+  "limits.verdictSeconds",
+  "limits.attempts",
+];
 
 /** The paths that a setting changes, itself or within its JSON, and that only training reads. */
 function trainingOnlyPaths(setting: string): string[] {
@@ -33,8 +48,7 @@ function trainingOnlyPaths(setting: string): string[] {
 /** The same for what only training and evaluations read. */
 function pathsOfRuns(setting: string): string[] {
   const chosen = chosenBy([setting]);
-  const others = ["algorithm", "budget", "evaluation"].filter((path) => chosen(path) !== undefined);
-  return [...trainingOnlyPaths(setting), ...others];
+  return [...trainingOnlyPaths(setting), ...SETTINGS_OF_RUNS.filter((path) => chosen(path) !== undefined)];
 }
 
 interface ReadSettings {

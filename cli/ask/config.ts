@@ -35,6 +35,9 @@ const ASK_SETTINGS = [
   "limits.turnSeconds=86400",
 ];
 
+/** The time limits of a question. It has one attempt, sub-agents answer in this process, and nothing is scored. */
+const READ_LIMITS = ["limits.rolloutSeconds", "limits.turnSeconds", "limits.toolSeconds"];
+
 export interface AskOptions {
   readonly team: string;
   readonly arm?: Arm;
@@ -51,7 +54,10 @@ export interface AskedTeam {
 export async function readTeam({ team, arm, seed, set }: AskOptions): Promise<AskedTeam> {
   refuseTemperatures(set);
   const budget = "tools.budget and each agent's limits bound what a question costs";
-  refuseSettingsOfRuns("ask", set, { remedyFor: (path) => (path === "budget" ? budget : undefined) });
+  refuseSettingsOfRuns("ask", set, {
+    reads: (path) => READ_LIMITS.includes(path),
+    remedyFor: (path) => (path === "budget" ? budget : undefined),
+  });
   const found = await findTeam(team, arm);
   const { recipe, name, advised } = found;
   const advice = advised.config(found.arm, chosenBy(set));

@@ -35,7 +35,8 @@ const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
   // Requests that set no temperature are sampled at those of training.
-  refuseSettingsOfRuns("serve", set, { reads: (path) => path.endsWith("temperature") });
+  const reads = (path: string) => path.endsWith("temperature") || path === "limits.turnSeconds";
+  refuseSettingsOfRuns("serve", set, { reads });
   const run = findTrainedRun(target);
   const [team, checkpoints] = run
     ? [readConfig(run), run.checkpoints]

@@ -128,6 +128,8 @@ test.each([
   ["steps=3", "steps: leave it out"],
   ["algorithm.clipHigh=0.3", "algorithm: leave it out"],
   ["agents.main.workers=2", "agents.main.workers: leave it out"],
+  ["liveness.pollSeconds=1", "liveness: leave it out"],
+  ['limits={"toolSeconds":9,"attempts":2}', "limits.attempts: leave it out"],
 ])("--set %s, which asking would ignore, is refused", async (setting, why) => {
   await expect(printedJson("ask", "Where?", "--set", setting)).rejects.toThrow(
     `--set ${setting}: ask does not read ${why}`,

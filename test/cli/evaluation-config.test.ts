@@ -70,7 +70,15 @@ test("settings that only training reads are refused; for a temperature, the erro
       `--set ${setting} changes only training: leave it out; a suite has its own (evaluation.suites.0.temperature)`,
     );
   const ofAgents = ["agents.main.optimizer.learningRate=1", "agents.main.share=2", "agents.main.workers=2"];
-  const others = ["staleness=1", "curriculum=[]", "steps=9", "track=[]", "evaluation.every=4", ...ofAgents];
+  const others = [
+    "staleness=1",
+    "curriculum=[]",
+    "steps=9",
+    "track=[]",
+    "evaluation.every=4",
+    ...ofAgents,
+    "limits.lostFraction=1",
+  ];
   for (const setting of others)
     await expect(plan(setting)).rejects.toThrow(`--set ${setting} changes only training: leave it out`);
 });

@@ -151,17 +151,20 @@ test("a model's folder with a name that no agent can have is refused, and the er
   );
 });
 
-test("a setting that serving would ignore is refused; a temperature holds for requests that set none", async () => {
+test("a setting that serving would ignore is refused; a temperature holds for requests that set none, and the time limit of a turn for all", async () => {
   const plan = (setting: string) => planServing("recipes/atlas/models", [setting]);
   for (const [setting, path] of [
     ["agents.main.workers=2", "agents.main.workers"],
     ["budget.usd=1", "budget"],
     ["rolloutsPerQuestion=4", "rolloutsPerQuestion"],
     ["algorithm.clipHigh=0.3", "algorithm"],
+    ["liveness.leaseSeconds=60", "liveness"],
+    ["limits.toolSeconds=9", "limits.toolSeconds"],
     ['agents.main={"temperature":0.5,"workers":2}', "agents.main.workers"],
   ])
     await expect(plan(setting ?? "")).rejects.toThrow(`--set ${setting}: serve does not read ${path}: leave it out`);
   expect((await plan("agents.main.temperature=0.5")).config.agents["main"]?.temperature).toBe(0.5);
+  expect((await plan("limits.turnSeconds=9")).config.limits.turnSeconds).toBe(9);
 });
 
 test("a temperature that a Tinker server cannot sample at is refused before the team is served", async () => {
