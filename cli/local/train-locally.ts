@@ -5,6 +5,7 @@
  *                                                         |--finished------> stop workers -> export, report, curve
  *                                                         |--halted--------> stop workers, the reason, exit 1
  *                                                         |--Ctrl-C--------> drain workers, how to resume, exit 130
+ *                                                         |--the run's folder is gone: drain workers, how to resume, exit 1
  *                                                         '--a worker cannot be kept alive: drain workers, its last error, exit 1
  *     SIGKILL at any point: the children end by themselves, and the next session resumes from the records.
  */
@@ -27,6 +28,7 @@ import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun } from "./follow.ts";
 import { RunHistory } from "./history.ts";
+import { watchFolder } from "./moved-folder.ts";
 import { readRun, readSpending } from "./read-records.ts";
 import { refuseEdited } from "./resume-in-store.ts";
 import type { RunFolder } from "./run-folder.ts";
@@ -55,6 +57,7 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
   makeFolder(folder.logs);
   const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
+  const presence = watchFolder(folder, config.run, stop.fail);
   let display: Display | undefined;
   let unlockTrackers: (() => Promise<void>) | undefined;
   try {
@@ -69,9 +72,14 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
     } finally {
       await finishTracking(config.run, tracking, history, display);
     }
+    presence.check();
     return await conclude(training, cloud, history, display, stop);
+  } catch (error) {
+    presence.check();
+    throw error;
   } finally {
     display?.close();
+    presence.dispose();
     stop.dispose();
     await cloud.close();
     await unlockTrackers?.();

@@ -21,7 +21,6 @@ import { type ErrorCode, errorText, MgrpoError } from "../../core/errors.ts";
 import type { Table } from "../../core/ports.ts";
 import { trainedAgents } from "../../core/training/step-plan.ts";
 import { RELEASE_VARIABLE, release } from "../../gpu-workers/release.ts";
-import { makeFolder } from "../writable-folder.ts";
 
 const QUICK_EXIT_MILLISECONDS = 10_000;
 const MAX_EXITS = 5;
@@ -158,8 +157,8 @@ class WorkerProcesses implements Workers {
 
   #start(spec: WorkerSpec, exits: Exits): void {
     const log = join(this.#logs, `${spec.name}.log`);
-    // The user may have deleted it.
-    makeFolder(this.#logs);
+    // The user may have deleted it. Fails if the run's folder itself is gone, which must not appear again.
+    if (!existsSync(this.#logs)) mkdirSync(this.#logs);
     const file = openSync(log, "a");
     const { size: logStart } = fstatSync(file);
     const started = performance.now();
