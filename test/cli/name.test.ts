@@ -33,6 +33,11 @@ test("a path with characters that a POSIX shell interprets is quoted, so that th
   ]);
 });
 
+test("a path with an exclamation mark is quoted for Bash with history expansion, as it is in a terminal", () => {
+  const input = `set -o history -o histexpand\nprintf '%s\\n' ${quotedPath("new!/it's mine!")}\n`;
+  expect(execFileSync("bash", { input, encoding: "utf8" })).toBe("new!/it's mine!\n");
+});
+
 test("an installed program is named alone where the shell finds it, and with npx otherwise", () => {
   const entry = join(folder, "node_modules/mgrpo/dist/cli/mgrpo.js");
   const bin = join(folder, "bin");
