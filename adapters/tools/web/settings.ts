@@ -108,7 +108,7 @@ function refuseKeyInQuery(url: string, context: z.RefinementCtx): void {
   const secret = [...new URL(url).searchParams.keys()].find(namesKey);
   if (secret !== undefined)
     context.addIssue(
-      `its parameter ${secret} would be recorded: let query name the environment variable that holds it`,
+      `its parameter ${secret} would be recorded: let query name the environment variable that holds it; a run that recorded it cannot resume: start another`,
     );
 }
 

@@ -96,7 +96,9 @@ test("an invalid setting of a server is named; settings with both a command and 
   for (const name of ["tavilyApiKey", "api_key", "apikey", "access-token", "sig"])
     await refused(
       { url: `${url}?author=b&maxTokens=1&keywords=c&${name}=x` },
-      new RegExp(`mcp\\.sums: url: its parameter ${name} would be recorded: let query name the environment variable`),
+      new RegExp(
+        `mcp\\.sums: url: its parameter ${name} would be recorded: let query name .* it; a run that recorded it cannot resume`,
+      ),
     );
   await refused({ ...stdio, headers: {} }, /mcp\.sums: Unrecognized key: "headers" \(known keys: (?!.*headers)/);
   await refused({ ...stdio, url }, /mcp\.sums: give either a command .* or a url/);
