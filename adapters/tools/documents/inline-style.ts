@@ -2,7 +2,8 @@
  * @file What an inline style hides from people, by its declarations alone. Lengths are estimated in pixels, as in a window of 1000 x 1000
  * with a font size of 16: enough to tell hidden from visible. Style sheets are not read, and colors are not compared with backgrounds.
  */
-import { evaluate } from "mathjs/number";
+import { createRequire } from "node:module";
+import type * as Mathjs from "mathjs/number";
 
 /** Property -> value, in lower case, in the order of the winning declarations: an important one wins, then the last one. */
 export type InlineStyle = ReadonlyMap<string, string>;
@@ -115,12 +116,21 @@ function pixels(value: string): number | undefined {
   if (!/^[\d\s.()+*/,e-]+$/.test(expression.replace(/\b(?:min|max|clamp)(?=\()/g, ""))) return undefined;
   try {
     const clamp = (low: number, middle: number, high: number) => Math.max(low, Math.min(middle, high));
-    const result: unknown = evaluate(expression, { clamp });
+    const result: unknown = mathjs().evaluate(expression, { clamp });
     return typeof result === "number" ? finite(result) : undefined;
   } catch {
     // Not CSS: browsers ignore the declaration.
     return undefined;
   }
+}
+
+const require = createRequire(import.meta.url);
+let loaded: typeof Mathjs | undefined;
+
+/** Loaded at the first value that is not a single length: that takes a second, and most pages have no such value. */
+function mathjs(): typeof Mathjs {
+  loaded ??= require("mathjs/number") as typeof Mathjs;
+  return loaded;
 }
 
 const scaled = (count: string, unit = "px"): number => Number(count) * (UNITS[unit] ?? 1);
