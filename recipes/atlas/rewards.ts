@@ -5,7 +5,7 @@
  * not judge whether the task was worth asking.
  *
  * So a wrong report scores at most 0.5, and that only after the right search (0.2) and the right page (0.3); with a page that shows half of
- * the task's conditions, 0.35. A report without a page scores at most 0.2. test/recipes/atlas/adversary.long.test.ts attacks these bounds.
+ * the task's conditions, 0.35. A report without a page scores at most 0.2. test/recipes/atlas/adversary.test.ts attacks these bounds.
  */
 
 import type { Conversation } from "../../core/contracts/conversation.ts";
