@@ -10,9 +10,10 @@ import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
-import { mgrpo, projectOfFile, RELAY, relaySettings } from "./command-line.ts";
+import { chdirToProject, mgrpo, RELAY, relaySettings } from "./command-line.ts";
+import { printed } from "./printed.ts";
 
-const folder = projectOfFile();
+const folder = chdirToProject();
 const question = (id: string): Question => ({
   id,
   kind: "k",
@@ -121,13 +122,14 @@ const relay = ["models", "--recipe", RELAY];
 const sampled = relaySettings({ name: "sampled" });
 
 test("with --train, settings of suites apply to the suite of training questions, or are refused", async () => {
-  const ask = async (setting: string) =>
-    (await mgrpo(folder, "mine", ...relay, "--train", "--to", "t.jsonl", "--set", setting)).stderr;
-  expect(await ask("evaluation.suites.0.temperature=0")).toContain("greedy runs would all be the same: set runs to 1");
+  const ask = (setting: string) => printed("mine", ...relay, "--train", "--to", "t.jsonl", "--set", setting);
+  await expect(ask("evaluation.suites.0.temperature=0")).rejects.toThrow(
+    "greedy runs would all be the same: set runs to 1",
+  );
   const suites = '[{"name":"a"}]';
   const others = [`evaluation={"suites":${suites}}`, `evaluation.suites=${suites}`];
   for (const other of [...others, "evaluation.suites.0.runs=2", "evaluation.suites.1.skip=1"])
-    expect(await ask(other)).toContain(
+    await expect(ask(other)).rejects.toThrow(
       `--set ${other}: with --train, the only suite asks the training questions, as often as --samples says`,
     );
 });
@@ -158,12 +160,10 @@ test.each([
     "asks nothing: it skips 5, and its set has 1 question: lower skip",
   ],
 ] as const)("refused: %j", async (more, line) => {
-  expect((await mgrpo(folder, "mine", ...relay, "--to", "c.jsonl", ...more)).stderr).toContain(line);
+  await expect(printed("mine", ...relay, "--to", "c.jsonl", ...more)).rejects.toThrow(line);
 });
 
-test("if --set gives a budget that is spent, the same command resumes with the option that the message names", {
-  timeout: 60_000,
-}, async () => {
+test("if --set gives a budget that is spent, the same command resumes with the option that the message names", async () => {
   const ask = ["mine", ...relay, "--train", "--below", "1", "--to", "budget.jsonl", "--set", "budget.hours=0.000001"];
   const { code, stderr } = await mgrpo(folder, ...ask);
   expect(code).toBe(1);
