@@ -22,6 +22,7 @@ import { checkCheckpoint } from "../../engine/checkpoint/weights.ts";
 import { sha256OfFile } from "../../engine/hash.ts";
 import { TINKER } from "../../engine/tinker/policy.ts";
 import { readVocabulary, tinkerBase } from "../../engine/tinker/version.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { ENDPOINT_FILE } from "../../gpu-workers/checkpoints.ts";
 import { recordBytes } from "../../gpu-workers/identity.ts";
 import { MGRPO, quotedPath } from "../terminal/name.ts";
@@ -94,7 +95,7 @@ function checkTools(
   note: Note,
 ): void {
   const settings = runner === "native" ? agent : { ...agent, tools: ["any"] };
-  noteOnTools(name, agent, checkTemplate(name, settings, files), note);
+  noteOnTools(name, agent, checkTemplate(name, settings, openTokenizer(files)), note);
 }
 
 type TeamSettings = Pick<RunConfig, "seed" | "runner">;

@@ -7,7 +7,7 @@ import { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import { parse } from "../../core/contracts/parse.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles } from "../../core/ports.ts";
+import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
 import { withSettings } from "../../core/training/resolve-config.ts";
 import { readAdapter, readAdapterConfig } from "../../engine/checkpoint/adapter.ts";
 import { checkContext, modelFamily, readModelConfig } from "../../engine/checkpoint/config.ts";
@@ -119,9 +119,10 @@ function templateChecks(agent: AgentConfig, files: CheckpointFiles): Check[] {
       { name: "template", state: "broken", found: `${missing} is missing`, advice: "copy it from the base model" },
     ];
   try {
-    const display = checkTemplate("<name>", settings, files);
+    const tokenizer = openTokenizer(files);
+    const display = checkTemplate("<name>", settings, tokenizer);
     const tools = TOOL_DISPLAY[display] + reasonOf(agent, display);
-    const found = `supported: each turn only appends to the conversation's tokens; ${tools}; ${thinkingOf(files)}`;
+    const found = `supported: each turn only appends to the conversation's tokens; ${tools}; ${thinkingOf(tokenizer)}`;
     return [{ name: "template", state: "ok", found }];
   } catch (error) {
     if (!isMgrpoError(error)) throw error;
@@ -135,8 +136,7 @@ function reasonOf({ toolPrompt }: AgentConfig, display: ToolDisplay): string {
   return ", since the template does not show tools, or asks for calls in a format other than JSON in <tool_call> tags";
 }
 
-function thinkingOf(files: CheckpointFiles): string {
-  const { render } = openTokenizer(files);
+function thinkingOf({ render }: Tokenizer): string {
   try {
     render([{ role: "user", content: "" }], [], true, true);
     return "thinking can be turned on and off";

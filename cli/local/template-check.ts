@@ -5,9 +5,8 @@
  */
 import type { AgentConfig } from "../../core/contracts/agent-config.ts";
 import { isMgrpoError, MgrpoError } from "../../core/errors.ts";
-import type { CheckpointFiles, Tokenizer } from "../../core/ports.ts";
+import type { Tokenizer } from "../../core/ports.ts";
 import { openChatLayout } from "../../engine/tokenizer/chat-layout.ts";
-import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { SENTINEL, type ToolDisplay } from "../../engine/tokenizer/tool-display.ts";
 
 /** Conversations to render, as the number of tool responses to each turn. */
@@ -23,9 +22,8 @@ const REMEDIES: readonly Partial<TemplateSettings>[] = [
 
 export type TemplateSettings = Pick<AgentConfig, "system" | "tools" | "delegates" | "thinking" | "toolPrompt">;
 
-/** @throws MgrpoError `tokenizer-damaged`, `config-invalid` or `prefix-drift`. */
-export function checkTemplate(agent: string, settings: TemplateSettings, files: CheckpointFiles): ToolDisplay {
-  const tokenizer = openTokenizer(files);
+/** @throws MgrpoError `config-invalid` or `prefix-drift`. */
+export function checkTemplate(agent: string, settings: TemplateSettings, tokenizer: Tokenizer): ToolDisplay {
   try {
     return renderTurns(agent, settings, tokenizer);
   } catch (error) {

@@ -3,15 +3,19 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { checkTemplate, noteOnTools, type TemplateSettings } from "../../cli/local/template-check.ts";
+import type { CheckpointFiles } from "../../core/ports.ts";
+import { openTokenizer } from "../../engine/tokenizer/tokenizer.ts";
 import { bpeFiles, QWEN_TEMPLATE, TERSE_TEMPLATE } from "../fixtures/tokenizers.ts";
 
+const check = (settings: TemplateSettings, files: CheckpointFiles) =>
+  checkTemplate("a", settings, openTokenizer(files));
 const searcher: TemplateSettings = { system: "", tools: ["search"], delegates: [], toolPrompt: "auto" };
 const alone: TemplateSettings = { ...searcher, tools: [] };
 
 test("the check returns which part of the prompt describes the tools", () => {
-  expect(checkTemplate("a", searcher, bpeFiles(QWEN_TEMPLATE))).toBe("template");
-  expect(checkTemplate("a", { ...alone, delegates: ["b"] }, bpeFiles(TERSE_TEMPLATE))).toBe("system");
-  expect(checkTemplate("a", alone, bpeFiles(TERSE_TEMPLATE))).toBe("none");
+  expect(check(searcher, bpeFiles(QWEN_TEMPLATE))).toBe("template");
+  expect(check({ ...alone, delegates: ["b"] }, bpeFiles(TERSE_TEMPLATE))).toBe("system");
+  expect(check(alone, bpeFiles(TERSE_TEMPLATE))).toBe("none");
 });
 
 test("a note says that the system message describes the tools, if the config leaves the choice to the program", () => {
@@ -35,10 +39,8 @@ test("for an agent with tools, a template that rewrites a message only once thre
     "{{- message.content }}",
     "{{- message.content if loop.index0 > messages|length - 4 else '' }}",
   );
-  expect(() => checkTemplate("a", searcher, bpeFiles(forgetful))).toThrow(
-    /agent 'a': its chat_template rewrites earlier/,
-  );
-  expect(checkTemplate("a", alone, bpeFiles(forgetful))).toBe("none");
+  expect(() => check(searcher, bpeFiles(forgetful))).toThrow(/agent 'a': its chat_template rewrites earlier/);
+  expect(check(alone, bpeFiles(forgetful))).toBe("none");
 });
 
 /** Real templates of Apache-2.0 models, on small tokenizers with the same markers: docs/models.md. */
@@ -58,16 +60,16 @@ test.each<[string, Partial<TemplateSettings>, string]>([
   ["qwen3", { thinking: false }, "template"],
   ["smollm2", {}, "system"],
 ])("%s %j is supported; its tools are described by: %s", (name, settings, display) => {
-  expect(checkTemplate("a", { ...withSystem, ...settings }, bpeFiles(real(name)))).toBe(display);
+  expect(check({ ...withSystem, ...settings }, bpeFiles(real(name)))).toBe(display);
 });
 
 test("Mistral's template, which moves the system message to the last user message, is refused with the setting that helps", () => {
   const files = mistral(real("mistral-nemo"));
-  expect(() => checkTemplate("a", withSystem, files)).toThrow(
+  expect(() => check(withSystem, files)).toThrow(
     /^agent 'a': its chat_template rewrites earlier messages .*; or set agents\.a\.toolPrompt to "user"$/,
   );
-  expect(checkTemplate("a", { ...withSystem, toolPrompt: "user" }, files)).toBe("user");
-  expect(checkTemplate("a", { ...searcher, toolPrompt: "none" }, files)).toBe("none");
+  expect(check({ ...withSystem, toolPrompt: "user" }, files)).toBe("user");
+  expect(check({ ...searcher, toolPrompt: "none" }, files)).toBe("none");
 });
 
 test("a template that rewrites earlier messages unless thinking is false is refused, with the advice to set thinking to false", () => {
@@ -75,5 +77,5 @@ test("a template that rewrites earlier messages unless thinking is false is refu
     "{{- '<|im_start|>' + message.role",
     "{{- ('' if loop.last or enable_thinking is defined and not enable_thinking else 'past ') + '<|im_start|>' + message.role",
   );
-  expect(() => checkTemplate("a", searcher, bpeFiles(rewriting))).toThrow(/; or set agents\.a\.thinking to false$/);
+  expect(() => check(searcher, bpeFiles(rewriting))).toThrow(/; or set agents\.a\.thinking to false$/);
 });

@@ -19,8 +19,17 @@ import { differingTexts } from "./drawn-texts.ts";
 import { expectLaidOutAsRendered } from "./layout-contract.ts";
 
 const FOLDER = process.env["MGRPO_REAL_TOKENIZERS"];
-const fixtures = REAL_TOKENIZERS.map((name) => ({ name, read: () => realTokenizer(name).files }));
-const ofUser = FOLDER === undefined ? [] : foldersIn(FOLDER).map((path) => ({ name: path, read: () => filesOf(path) }));
+/** Opened once: that takes a second. */
+const OPENED = new Map(
+  REAL_TOKENIZERS.map((name) => {
+    const { files, reference } = realTokenizer(name);
+    return [name, { files, reference, tokenizer: openTokenizer(files) }];
+  }),
+);
+const opened = (name: (typeof REAL_TOKENIZERS)[number]) => OPENED.get(name) ?? expect.fail(name);
+const fixtures = REAL_TOKENIZERS.map((name) => ({ name, open: () => opened(name) }));
+const ofUser =
+  FOLDER === undefined ? [] : foldersIn(FOLDER).map((path) => ({ name: path, open: () => openFolder(path) }));
 
 /** By a folder's name: what describes the tools if toolPrompt is `auto`, as docs/models.md says. `refused`: the template is refused. */
 const DOCUMENTED: readonly (readonly [RegExp, ToolDisplay | "refused"])[] = [
@@ -46,9 +55,10 @@ function foldersIn(path: string): string[] {
   return names.map((name) => join(path, name)).filter((folder) => statSync(folder).isDirectory());
 }
 
-function filesOf(folder: string): CheckpointFiles {
-  const files = readdirSync(folder).filter((file) => /\.(json|jinja)$/.test(file));
-  return new Map(files.map((file) => [file, Uint8Array.from(readFileSync(join(folder, file)))]));
+function openFolder(folder: string): { files: CheckpointFiles; tokenizer: Tokenizer } {
+  const names = readdirSync(folder).filter((file) => /\.(json|jinja)$/.test(file));
+  const files = new Map(names.map((file) => [file, Uint8Array.from(readFileSync(join(folder, file)))]));
+  return { files, tokenizer: openTokenizer(files) };
 }
 
 /** The settings that a refusal advises. */
@@ -60,12 +70,11 @@ const adviceOf = (message: string): Partial<TemplateSettings> =>
     ]),
   );
 
-describe.each([...fixtures, ...ofUser])("$name", ({ name, read }) => {
+describe.each([...fixtures, ...ofUser])("$name", ({ name, open }) => {
   let files: CheckpointFiles;
   let tokenizer: Tokenizer;
   beforeAll(() => {
-    files = read();
-    tokenizer = openTokenizer(files);
+    ({ files, tokenizer } = open());
   });
 
   test.each(TEXTS)("decodes what it encoded: %j", (text) => {
@@ -91,13 +100,13 @@ describe.each([...fixtures, ...ofUser])("$name", ({ name, read }) => {
     let advised: Partial<TemplateSettings> = {};
     let found: ToolDisplay | "refused";
     try {
-      found = checkTemplate("a", SETTINGS, files);
+      found = checkTemplate("a", SETTINGS, tokenizer);
     } catch (error) {
       if (!isMgrpoError(error)) throw error;
       advised = adviceOf(error.message);
       found = "refused";
       expect(advised, error.message).not.toEqual({});
-      checkTemplate("a", { ...SETTINGS, ...advised }, files);
+      checkTemplate("a", { ...SETTINGS, ...advised }, tokenizer);
     }
     expect(found).toBe(documented ?? found);
     // A template may put a space around a message's text.
@@ -106,8 +115,7 @@ describe.each([...fixtures, ...ofUser])("$name", ({ name, read }) => {
 });
 
 describe.each(REAL_TOKENIZERS)("%s, compared with transformers", (name) => {
-  const { files, reference } = realTokenizer(name);
-  const tokenizer = openTokenizer(files);
+  const { files, reference, tokenizer } = opened(name);
 
   test("tokenizer.json is restored byte for byte", () => {
     expect(sha256(files.get("tokenizer.json") ?? "")).toBe(reference.sha256);
@@ -130,9 +138,8 @@ test.each<[boolean, string]>([
   [true, "<|im_start|>assistant\n"],
   [false, "<|im_start|>assistant\n<think>\n\n</think>\n\n"],
 ])("qwen3 with thinking %s: its template is supported and shows the tools; a prompt ends with %j", (thinking, end) => {
-  const { files } = realTokenizer("qwen3");
-  expect(checkTemplate("a", { ...SETTINGS, thinking }, files)).toBe("template");
-  const tokenizer = openTokenizer(files);
+  const { tokenizer } = opened("qwen3");
+  expect(checkTemplate("a", { ...SETTINGS, thinking }, tokenizer)).toBe("template");
   const layout = openChatLayout(tokenizer, { agent: "a", system: "Be brief.", tools: [SENTINEL], thinking });
   expect(tokenizer.decode(layout.prompt("Where?")).slice(-end.length)).toBe(end);
 });
