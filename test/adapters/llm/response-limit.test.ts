@@ -19,10 +19,14 @@ async function ask(reply: Reply) {
   return { outcome, unknown, server };
 }
 
-/** What `reply` sends, with spaces behind it up to `bytes`: 64 KiB on the wire. */
+const MIB = 2 ** 20;
+const MIB_OF_SPACES = gzipSync(Buffer.alloc(MIB, " "));
+
+/** What `reply` sends, with spaces behind it up to `bytes`: 64 KiB on the wire, a part for each MiB. */
 function inflated(reply: Reply, bytes: number): Reply {
   if (typeof reply === "string") return expect.fail("no body");
-  const body = gzipSync(String(reply.body).padEnd(bytes));
+  const text = String(reply.body).padEnd(MIB + (bytes % MIB));
+  const body = Buffer.concat([gzipSync(text), ...Array(Math.floor(bytes / MIB) - 1).fill(MIB_OF_SPACES)]);
   return { status: reply.status, body, headers: { "content-encoding": "gzip" } };
 }
 
