@@ -7,20 +7,21 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startLocalCloud } from "../../adapters/local-cloud/cloud.ts";
 import { objectKeys } from "../../core/contracts/keys.ts";
-import { mgrpo, mgrpoWith, projectOfFile } from "./command-line.ts";
+import { chdirToProject, mgrpoWith, projectOfFile } from "./command-line.ts";
+import { printed } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
-const folder = projectOfFile();
+const folder = chdirToProject();
 const elsewhere = projectOfFile();
 
 test("a page that cannot be written is refused with its path", async () => {
   await recordRun(folder);
   // Even root cannot write below a file.
   writeFileSync(join(folder, "file"), "");
-  const { code, stderr } = await mgrpo(folder, "show", config.run, "0", "--html", "file/page.html");
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^mgrpo: --html file\/page\.html cannot be written: name a file that you can write to/);
+  await expect(printed("show", config.run, "0", "--html", "file/page.html")).rejects.toThrow(
+    /^--html file\/page\.html cannot be written: name a file that you can write to/,
+  );
 });
 
 test("the page of a run in a store, too, is written into a folder with the run's name, so that no other run's page replaces it", async () => {
