@@ -8,7 +8,6 @@ import { expect, onTestFinished, test } from "vitest";
 const ROOT = join(import.meta.dirname, "../..");
 
 test.each([
-  ["loop", "abc"],
   ["loop", "0"],
   ["team", "--steps"],
 ])("examples/%s.ts refuses '%s'", async (name, steps) => {
