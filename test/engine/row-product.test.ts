@@ -80,7 +80,7 @@ async function sampleTurns(sampler: Sampler, i: number, length: number, turns: n
   const samples: Sample[] = [];
   let tokens = tokensOf(i, length);
   for (let turn = 0; turn < turns; turn++) {
-    const request = { sequence: `${i}`, tokens, maxTokens: 8, stop: [], sampling: AT_5 };
+    const request = { sequence: `${i}`, tokens, maxTokens: 4, stop: [], sampling: AT_5 };
     const sample = await sampler.sample({ ...request, stream: ["rows", i, turn] });
     samples.push(sample);
     tokens = [...tokens, ...sample.tokens, ...tokensOf(i + 1, 24)];
@@ -88,12 +88,15 @@ async function sampleTurns(sampler: Sampler, i: number, length: number, turns: n
   return samples;
 }
 
-/** The samples of 12 sequences, from a sampler of their own: one that had sampled them before would reuse cached distributions. */
+/** The samples of several sequences, from a sampler of their own: one that had sampled them before would reuse cached distributions. */
 async function sampleAll(files: CheckpointFiles, options: LaneOptions, together: boolean): Promise<Sample[][]> {
   const sampler = await openCompiledSampler(files, options);
-  const { first, turns } = options.contextTokens > 1000 ? { first: 900, turns: 3 } : { first: 1, turns: 1 };
+  const isLong = options.contextTokens > 1000;
+  const { sequences, first, turns } = isLong
+    ? { sequences: 4, first: 900, turns: 2 }
+    : { sequences: 12, first: 1, turns: 1 };
   const answered: Promise<Sample[]>[] = [];
-  for (let i = 0; i < 12; i++) {
+  for (let i = 0; i < sequences; i++) {
     answered.push(sampleTurns(sampler, i, first + i * i, turns));
     if (!together) await answered[i];
   }
@@ -105,7 +108,7 @@ async function sampleAll(files: CheckpointFiles, options: LaneOptions, together:
 async function expectSameBits(files: CheckpointFiles, lanes: readonly LaneOptions[]): Promise<void> {
   const [first, ...others] = lanes;
   const alone = await sampleAll(files, first as LaneOptions, false);
-  expect(new Set(alone.flat().flatMap(({ logProbs }) => logProbs)).size).toBeGreaterThan(50);
+  expect(new Set(alone.flat().flatMap(({ logProbs }) => logProbs)).size).toBeGreaterThan(20);
   expect(await sampleAll(files, first as LaneOptions, true)).toEqual(alone);
   for (const options of others)
     for (const together of [false, true]) expect(await sampleAll(files, options, together)).toEqual(alone);
@@ -134,7 +137,7 @@ test("with more threads than heads, turns after long contexts have the same bits
   return expectSameBits(files, [{ ...ON_FOUR, threads: 2 * WIDE_HEADS.heads, contextTokens: 1400 }]);
 });
 
-test.each([16, 32, 40, 160])(
+test.each([16, 40, 160])(
   "with packed weights and an adapter of rank %i, samples have the same bits alone and together, on four, two or one threads",
   (rank) => {
     const files = mapped(tinyAdapter(MODEL, { ...LORA, rank, alpha: 0.05 }), join(folder, `rank${rank}`));
