@@ -18,7 +18,8 @@ import { type BenchmarkRow, jsonRows, parseRows, requireDistinct } from "./rows.
 const GaiaTask = z.object({
   task_id: z.string().min(1).max(60),
   Question: z.string().min(1),
-  Level: z.coerce.number().pipe(z.union([z.literal(1), z.literal(2), z.literal(3)], "must be 1, 2 or 3")),
+  // A number in JSON Lines, text in Parquet.
+  Level: z.union([z.literal([1, 2, 3]), z.enum(["1", "2", "3"]).transform(Number)], "must be 1, 2 or 3"),
   "Final answer": z.string(),
   file_name: z.string().nullable(),
 });

@@ -14,8 +14,8 @@ export interface GymCase extends Pair {
   readonly task: string;
 }
 
-const anyOf = <T>(values: readonly T[], random: Random): T => values[random.integer(values.length)] as T;
-const times = <T>(n: number, draw: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => draw(i));
+export const anyOf = <T>(values: readonly T[], random: Random): T => values[random.integer(values.length)] as T;
+export const times = <T>(n: number, draw: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => draw(i));
 
 const WORDS = [
   "Paris",
@@ -51,7 +51,7 @@ function number(random: Random): string {
 
 const word = (random: Random): string => anyOf(WORDS, random);
 
-function reference(random: Random): string {
+export function reference(random: Random): string {
   switch (random.integer(5)) {
     case 0:
     case 1:
@@ -96,7 +96,7 @@ const CHANGES: readonly Change[] = [
   (text) => `${text} km`,
 ];
 
-function changed(text: string, random: Random): string {
+export function changed(text: string, random: Random): string {
   return times(random.integer(3), () => anyOf(CHANGES, random)).reduce((now, change) => change(now, random), text);
 }
 
@@ -132,7 +132,7 @@ export function gymCases(): GymCase[] {
 
 export const CANARY = "canary GUID xbench-DeepSearch-2510:00000000-0000-4000-8000-000000000000";
 
-function plain(random: Random): string {
+export function plain(random: Random): string {
   return `${times(1 + random.integer(30), () => anyOf([word, number, reference], random)(random)).join(anyOf(SPACES, random))}?`;
 }
 

@@ -1,8 +1,8 @@
 """Runs the benchmarks' official code on the cases that write-cases.ts has written, and prints expected.json (see README.md).
 
-    python run.py <folder of cases> <gaia scorer.py> <checkout of xbench-evals> <WebWalker's evaluate.py> > expected.json
+    python run.py <folder of cases> <GAIA's scorer.py> <its GAIA.py> <its leaderboard's app.py> <checkout of xbench-evals> <WebWalker's evaluate.py> > expected.json
 
-Needs reasoning-gym==0.1.25, numpy and tqdm. WebWalker's evaluate.py loads its data set and its judge when it is imported; both are stand-ins here.
+Needs reasoning-gym==0.1.25, datasets==3.6.0, pandas, numpy and tqdm. WebWalker's evaluate.py loads its data set and its judge when it is imported; both are stand-ins here.
 """
 
 import base64
@@ -16,6 +16,8 @@ import os
 import sys
 import types
 import warnings
+
+import run_gaia
 
 
 def load(name, path):
@@ -92,10 +94,13 @@ def webwalkerqa(folder, path):
 
 
 def main():
-    folder, gaia_path, xbench_checkout, walker_path = sys.argv[1:]
+    folder, gaia_path, gaia_script, gaia_app, xbench_checkout, walker_path = sys.argv[1:]
     with contextlib.redirect_stdout(io.StringIO()):
         expected = {
             "gaia": gaia(folder, gaia_path),
+            "gaiaFiles": run_gaia.files(folder, gaia_script, read, load),
+            "gaiaParquet": run_gaia.parquet(folder, read),
+            "gaiaSubmission": run_gaia.leaderboard(folder, gaia_app, read, load),
             "reasoningGym": reasoning_gym_scores(folder),
             "xbench": xbench(folder, xbench_checkout),
             "webwalkerqa": webwalkerqa(folder, walker_path),
