@@ -14,6 +14,7 @@ import {
   oldestFirst,
   type RunRecords,
   uncountCapacityRequests,
+  withCapacityRequests,
   workersNeeded,
 } from "../../../core/training/fleets.ts";
 import type { StoreCommand } from "../../../core/training/store-commands.ts";
@@ -147,19 +148,39 @@ test("a capacity request counts for the runs with a free slot, or, if none has o
   expect(counted([over])).toEqual([]);
 });
 
+async function execute(table: ReturnType<typeof memoryTable>, commands: readonly StoreCommand[]): Promise<void> {
+  for (const command of commands) {
+    if (command.kind === "insert") for (const { key, item } of command.items) await table.insert(key, item);
+    else if (command.kind === "update") await table.update(command.change);
+    else expect.fail(command.kind);
+  }
+}
+
 test("a run's first capacity request creates the fleet's record; taking it back leaves a count of 0", async () => {
   const table = memoryTable();
-  const execute = async (commands: readonly StoreCommand[]) => {
-    for (const command of commands) {
-      if (command.kind === "insert") for (const { key, item } of command.items) await table.insert(key, item);
-      else if (command.kind === "update") await table.update(command.change);
-      else expect.fail(command.kind);
-    }
-    return table.get(tableKeys.fleet("test", "main"));
-  };
+  const record = () => table.get(tableKeys.fleet("test", "main"));
   const run = viewOf({ record: { step: 7 } });
   const empty = emptyFleetRecord("test", "main");
-  const counted = await execute(countCapacityRequests(MAIN, [run], 0));
-  expect(counted).toEqual({ ...empty, progress: 7, capacityRequests: 1 });
-  expect(await execute(uncountCapacityRequests(MAIN, [run], 0))).toEqual(empty);
+  await execute(table, countCapacityRequests(MAIN, [run], 0));
+  expect(await record()).toEqual({ ...empty, progress: 7, capacityRequests: 1 });
+  await execute(table, uncountCapacityRequests(MAIN, [run], 0));
+  expect(await record()).toEqual(empty);
+});
+
+test("withCapacityRequests gives the runs that the store holds after countCapacityRequests, and leaves other runs and fleets as they are", async () => {
+  const table = memoryTable();
+  const ofSearcher = { ...emptyFleetRecord("new", "searcher"), capacityRequests: 2 };
+  const known = { ...emptyFleetRecord("known", "main"), progress: 1, capacityRequests: 3, fleetSlots: { "1": "old" } };
+  await table.insert(tableKeys.fleet("known", "main"), known);
+  const runs = [
+    viewOf({ record: { run: "new" }, fleets: [ofSearcher] }),
+    viewOf({ record: { run: "over", status: "finished" }, fleets: [emptyFleetRecord("over", "main")] }),
+    viewOf({ record: { run: "known" }, fleets: [known] }),
+  ];
+  const [first, over, counted] = withCapacityRequests(MAIN, runs, 0);
+  expect([first?.record, over, counted?.record]).toEqual([runs[0]?.record, runs[1], runs[2]?.record]);
+  await execute(table, countCapacityRequests(MAIN, runs, 0));
+  expect(first?.fleets).toEqual([ofSearcher, await table.get(tableKeys.fleet("new", "main"))]);
+  expect(counted?.fleets).toEqual([await table.get(tableKeys.fleet("known", "main"))]);
+  expect(counted?.fleets).toEqual([{ ...known, capacityRequests: 4 }]);
 });

@@ -14,6 +14,7 @@ import {
   policyAt,
   replaceZeroVarianceGroups,
   trainedAgents,
+  trainedBatch,
   versionAfter,
 } from "../../../core/training/step-plan.ts";
 import { replaceGroups } from "../../../core/training/writes.ts";
@@ -52,6 +53,15 @@ test("the age of a policy is the number of steps since its version, and 0 for a 
   });
   const step = { step: 5, policy: { main: 3, searcher: 0 } } as unknown as StepRecord;
   expect(["main", "searcher", "nobody"].map((agent) => ageOf(config, step, agent))).toEqual([2, 0, 0]);
+});
+
+test("an agent trains on its part of a group; a frozen one on nothing, though groups are finalized for it too", () => {
+  const agents = { main: { model: "m", delegates: ["searcher"] }, searcher: { model: "s", trained: false } };
+  const config = teamConfig({ agents });
+  const finalized = group(0, { main: 1, searcher: 1 });
+  expect(["main", "searcher", "nobody"].map((agent) => trainedBatch(config, finalized, agent))).toEqual([
+    ...[finalized.finalized["main"], undefined, undefined],
+  ]);
 });
 
 test("of agents that share a policy, only its owner publishes versions", () => {
