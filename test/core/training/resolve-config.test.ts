@@ -186,7 +186,9 @@ test("a recipe whose team is under a mistyped key is refused like any other unkn
     refusal(/config of run 'r': .*agents: .*Unrecognized key: "agent"/),
   );
   // A comparison with --from calls policiesOf on a config that is not yet checked.
-  expect(policiesOf(mistyped, "mgrpo")).toEqual([]);
+  const empty = { name: "tiny", config: () => undefined } as unknown as Recipe;
+  for (const given of [mistyped, empty]) expect(policiesOf(given, "mgrpo")).toEqual([]);
+  expect(policiesOf(recipe, "mgrpo", ["agents=null"])).toEqual([]);
 });
 
 test("a tool in place of its name is refused", () => {

@@ -22,7 +22,10 @@ test("a setting changes a part of what a short form names, whether --set or the 
   expect(resolve(recommended, rate).agents["main"]?.optimizer).toMatchObject(optimizer);
 });
 
-test("a text that is no short form has no parts to set", () => {
-  const refused = "--set judge.model.json=text: 'model' is a value and has no 'json'";
-  expect(() => resolve({}, "judge.model=gpt-5-mini", "judge.model.json=text")).toThrow(refused);
+test.each([
+  ["judge.model=gpt-5-mini", "judge.model.json=text", "'model' is a value and has no 'json'"],
+  ["runner=openai#gpt-5-mini", "runner.url=http://127.0.0.1:1", "'runner' is a value and has no 'url'"],
+  ["agents.main.engine=server", "agents.main.engine.slots=8", "'engine' is a value and has no 'slots'"],
+])("a text that is no short form of its setting has no parts to set: %s", (text, part, fault) => {
+  expect(() => resolve({}, text, part)).toThrow(`--set ${part}: ${fault}`);
 });
