@@ -130,6 +130,14 @@ test("TIS: at ratio 1 the gradient is -min(proximal/behavior, cap) * A, and the 
   expect([clipped, truncated, masked]).toEqual([0, 1, 0]);
 });
 
+test("a masked token is not counted as truncated: it has no policy term", () => {
+  const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
+  // Importance weights 5 and 1.5, both above the cap; the mask removes the first.
+  const shifted = { ...given, behavior_A: [-1 - Math.log(5), -1 - Math.log(1.5)] };
+  const { masked, truncated } = trajectoryLoss(shifted, { ...plain, tisCap: 1.2, ratioMask: { low: 0.5, high: 2 } });
+  expect([masked, truncated]).toEqual([1, 1]);
+});
+
 test("under TIS the mask still uses the ratio to the behavior policy, the sampler's, not to the proximal one", () => {
   const masked = { ...plain, tisCap: 10, ratioMask: { low: 0.5, high: 2 } };
   const given = trajectoryOf({ advantage: 1, ratios: [1, 1] });
