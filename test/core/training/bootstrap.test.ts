@@ -97,6 +97,17 @@ test("by hand: one question shows how two seeds differ, and nothing else", () =>
   expect([low, high]).toEqual([-1, 1].map((sign) => expect.closeTo(0.5 + sign * 0.01 * (12.706 / 1.96), 9)));
 });
 
+test("by hand: the mean squares of a table of three seeds and three questions", () => {
+  // 10 plus the seeds' effects -2, 0, 2, the questions' -3, 0, 3, and the noise [1, -1, 0], [-2, 1, 1], [1, 0, -1].
+  const table = [
+    [6, 7, 11],
+    [5, 11, 14],
+    [10, 12, 14],
+  ];
+  // seeds 3 * (4 + 0 + 4) / 2, questions 3 * (9 + 0 + 9) / 2, noise (1 + 1 + 4 + 1 + 1 + 1 + 1) / 4
+  expect(meanSquares(table)).toEqual({ seeds: 12, questions: 27, noise: 2.5 });
+});
+
 test("by hand: if seeds and questions differ, their variances add", () => {
   // Seeds with shares 0.4, 0.5, 0.6, and questions that are 0.2 easier or harder for every seed: MS_noise = 0. The variance of the mean is
   // 0.04 / (Q - 1) from questions and 0.01 / 3 from seeds, so with t = 4.303 a normal approximation has the half-width
