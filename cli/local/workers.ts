@@ -9,7 +9,7 @@
  * Consecutive exits while the same rollout runs alone count as one: the run abandons it after a few (core/training/abandon-rollouts.ts).
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, fstatSync, mkdirSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { builtModule } from "../../built-module.ts";
