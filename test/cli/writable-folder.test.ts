@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, expect, test, vi } from "vitest";
+import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { checkEmbeddedCloud } from "../../cli/local/checks.ts";
 import { makeMissingModels } from "../../cli/local/missing-models.ts";
 import { pretrain } from "../../cli/pretrain.ts";
@@ -14,6 +14,7 @@ import { makeTemporary, makeWritable } from "../../cli/writable-folder.ts";
 import { resolveConfig } from "../../core/training/resolve-config.ts";
 import { recipe as tally } from "../../recipes/tally/recipe.ts";
 import { chdirToProject, mgrpo, projectFolder } from "./command-line.ts";
+import { printed, printedJson } from "./printed.ts";
 import { recordRun } from "./recorded-run.ts";
 import { config } from "./records.ts";
 
@@ -99,9 +100,10 @@ test("a base model whose folder has an adapter or shards is not missing", async 
 
 test("a comparison whose results cannot be written trains nothing", async () => {
   writeFileSync("results", "");
-  const { code, stderr } = await mgrpo(folder, "compare", "tally", "--arms", "mgrpo", "--seeds", "1", "--steps", "1");
+  await expect(printed("compare", "tally", "--arms", "mgrpo", "--seeds", "1", "--steps", "1")).rejects.toThrow(
+    /results\S* cannot be written \(ENOTDIR\): run mgrpo in/,
+  );
   rmSync("results");
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/results\S* cannot be written \(ENOTDIR\): run mgrpo in/)]);
   expect(existsSync("runs")).toBe(false);
 });
 
@@ -118,8 +120,7 @@ test("a run that has begun and whose store is gone is neither shown as new nor b
   rmSync(join("runs", run, "cloud"), { recursive: true });
   const gone = /the store of run '.*' is gone \(.*cloud\): restore it, or train another run under a new name/;
   await expect(resume(run, {})).rejects.toMatchObject({ code: "record-damaged", message: expect.stringMatching(gone) });
-  const { code, stderr } = await mgrpo(folder, "show", run);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(gone)]);
+  await expect(printed("show", run)).rejects.toThrow(gone);
 });
 
 test("the error for a damaged file that resume recreates says to remove it", async () => {
@@ -145,12 +146,16 @@ test("show and runs say where a damaged line of the steps is, and what to do", a
   const steps = join(project, "runs", config.run, "steps.jsonl");
   writeFileSync(steps, `${readFileSync(steps, "utf8")}{"step":\n`);
   const remedy = "remove this file, and resume the run to recreate it";
-  const { stderr } = await mgrpo(project, "show", config.run);
-  expect(stderr).toMatch(new RegExp(`steps\\.jsonl, line 2: not JSON: ${remedy} `));
-  const { stdout } = await mgrpo(project, "runs");
-  expect(JSON.parse(stdout)).toMatchObject({
-    state: "damaged",
-    reason: expect.stringMatching(new RegExp(`steps\\.jsonl, last line: not JSON: ${remedy}$`)),
+  process.chdir(project);
+  onTestFinished(() => {
+    process.chdir(folder);
+    rmSync(project, { recursive: true });
   });
-  rmSync(project, { recursive: true });
+  await expect(printed("show", config.run)).rejects.toThrow(new RegExp(`steps\\.jsonl, line 2: not JSON: ${remedy}$`));
+  expect(await printedJson("runs")).toMatchObject([
+    {
+      state: "damaged",
+      reason: expect.stringMatching(new RegExp(`steps\\.jsonl, last line: not JSON: ${remedy}$`)),
+    },
+  ]);
 });
