@@ -152,27 +152,29 @@ async function modelsOf(
 ): Promise<Map<string, RunModels>> {
   const known = new Map<string, RunModels>();
   const found = new Map<string, RunModels>();
+  const findings = new Findings();
   for (const config of runs) {
     const key = canonicalJson({ ...config, run: "", seed: 0 });
     let models = known.get(key);
     if (models === undefined) {
       await makeMissingModels(recipeName, recipe, config, { begins: () => false, checkStore: () => {} });
-      models = await preflightModels(config, runs);
+      models = await preflightModels(config, runs, findings);
       known.set(key, models);
     }
     found.set(config.run, models);
   }
+  findings.reportAndThrow();
   return found;
 }
 
 type RunModels = Awaited<ReturnType<typeof preflightModels>>;
 
-/** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. */
-async function preflightModels(given: RunConfig, runs: readonly RunConfig[]) {
+/** Checks a config and reads its base models. Returns their names, with the commit of a hub model, and their hashes. Throws at an error. */
+async function preflightModels(given: RunConfig, runs: readonly RunConfig[], findings: Findings) {
   const config = await pinModels(given, startedModels(runs, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
-  const { findings, bases } = await preflight(config, site);
-  findings.reportAndThrow();
+  const { bases } = await preflight(config, site, findings);
+  if (findings.all.some(({ severity }) => severity === "error")) findings.reportAndThrow();
   const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));
   return { models, bases: await identifyBases(bases) };
 }
@@ -204,8 +206,8 @@ async function trainAll(
   };
   const leadRuns = seeds.map((seed) => leadRun(plan, seed));
   if (options.tokens !== undefined) {
-    const rest = seeds.flatMap((seed) => others.map((entry) => plan.runOf(entry, seed, options.tokens)));
-    await train([...leadRuns, ...rest]);
+    const entries = [plan.first, ...others];
+    await train(seeds.flatMap((seed) => entries.map((entry) => plan.runOf(entry, seed, options.tokens))));
     return { planned, failures };
   }
   await train(leadRuns.slice(0, 1));

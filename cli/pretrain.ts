@@ -3,7 +3,7 @@
  * demonstrations.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { mkdir, rename, rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import * as z from "zod";
 import { RunConfig } from "../core/contracts/config.ts";
@@ -30,7 +30,7 @@ import { NO_PROGRESS, recentLoss, type TrainingProgress } from "../sft/progress.
 import { responsesWithin } from "../sft/shown-response.ts";
 import { openLiveLine } from "./terminal/live.ts";
 import { MGRPO } from "./terminal/name.ts";
-import { makeWritable } from "./writable-folder.ts";
+import { makeFolder, makeWritable } from "./writable-folder.ts";
 
 export interface PretrainOptions {
   /** The base models to train, by the names or paths of their folders; all by default. */
@@ -141,10 +141,10 @@ export async function pretrainBase(
 async function writeFolder(folder: string, files: readonly (readonly [string, Uint8Array | string])[]): Promise<void> {
   // Two processes may make the same model at the same time.
   const [parent, prefix] = [dirname(folder), `${basename(folder)}.partial-`];
-  await mkdir(folder, { recursive: true });
+  makeFolder(folder);
   removeLeftovers(parent, prefix);
   const partial = join(parent, temporaryName(prefix));
-  await mkdir(partial, { recursive: true });
+  makeFolder(partial);
   try {
     for (const [name, content] of files) await writeFile(join(partial, name), content);
     await rm(join(folder, MODEL_FILE), { force: true });

@@ -5,8 +5,8 @@ import { join, resolve } from "node:path";
 import { MgrpoError } from "../core/errors.ts";
 
 /**
- * Makes the folder and those that it lies in. The path is made absolute, because in a working directory that has been deleted, Node.js 20 does not
- * return from making a relative one.
+ * Makes the folder and its missing parents. The path is made absolute, because in a working directory that has been deleted, Node.js 20 never
+ * returns from making a relative one; this way, that directory is made again at its old path.
  */
 export function makeFolder(folder: string): void {
   mkdirSync(resolve(folder), { recursive: true });

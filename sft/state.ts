@@ -7,7 +7,7 @@
  * A folder of a step that progress.json does not name is left over from a kill, and is overwritten or removed.
  */
 import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import * as z from "zod";
 import { Sha256 } from "../core/contracts/names.ts";
 import { parseJson } from "../core/contracts/parse.ts";
@@ -105,7 +105,8 @@ const folderOf = (folder: string, step: number) => join(folder, `step-${step}`);
 async function writeFiles(folder: string, step: number, files: TrainerFiles): Promise<StoredCheckpoint> {
   const path = folderOf(folder, step);
   await rm(path, { recursive: true, force: true });
-  await mkdir(path, { recursive: true });
+  // Absolute: Node.js 20 never returns from making a relative folder in a deleted working directory.
+  await mkdir(resolve(path), { recursive: true });
   for (const [name, bytes] of files) await writeFile(join(path, name), bytes, { flush: true });
   return { step, files: Object.fromEntries([...files].map(([name, bytes]) => [name, sha256(bytes)])) };
 }

@@ -44,9 +44,8 @@ export interface Preflight {
   readonly bases: Bases;
 }
 
-/** Finds everything that is wrong with a run before it starts. Rejects only on a bug in this program. */
-export async function preflight(config: RunConfig, site: Site): Promise<Preflight> {
-  const findings = new Findings();
+/** Finds everything that is wrong with a run before it starts, and adds it to `findings`. Rejects only on a bug in this program. */
+export async function preflight(config: RunConfig, site: Site, findings = new Findings()): Promise<Preflight> {
   const bases = new Map<string, CheckpointFiles>();
   const { recipe, agents, judge } = config;
   const module = await findings.attempt(() => openToolsModule(recipe));

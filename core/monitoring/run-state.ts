@@ -3,8 +3,8 @@ import type { AgentRecord, GroupRecord, StepRecord, WorkerRecord } from "../cont
 import type { ToolSpendingRecord } from "../contracts/spending.ts";
 
 /**
- * `certain`: the records prove that the run waits for it. `likely`: they show that it holds the run up, or soon will. `possible`: the
- * work is still in progress, which may be normal.
+ * `certain`: the records prove that the run waits for it. `likely`: they show that it holds the run up, or soon will. `possible`: it
+ * may just need more time.
  */
 export type Likelihood = "certain" | "likely" | "possible";
 
@@ -14,7 +14,7 @@ export interface Cause {
   /** What ends the wait, as a clause that follows "ends when". */
   readonly ends: string;
   readonly likelihood: Likelihood;
-  /** A process is working on it, so this is a problem only if it takes too long. */
+  /** Processes are at work, so this is a problem only if it takes too long. */
   readonly isAtWork?: true;
 }
 

@@ -35,7 +35,8 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
  * that would be added to the new model.
  */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
-  await mkdir(folder, { recursive: true });
+  // Absolute: Node.js 20 never returns from making a relative folder in a deleted working directory.
+  await mkdir(resolve(folder), { recursive: true });
   await refuseOtherWeights(folder, files);
   const names = [...files.keys()];
   for (const name of names) removeLeftovers(folder, partialPrefix(name));

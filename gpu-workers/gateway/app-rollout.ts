@@ -51,6 +51,8 @@ async function runApp(host: AppHost, plan: RolloutPlan, signal: AbortSignal): Pr
     const result = await resultOf(host, attempt, agents, signal);
     await cancelable(attempt.settled(), signal);
     host.attempts.close(attempt);
+    // A reward may have arrived while the attempt settled.
+    if (result && "failed" in result) refuseReward(attempt);
     return await attempt.outcome(result, signal);
   } finally {
     host.attempts.close(attempt);
@@ -89,20 +91,30 @@ async function resultOf(
     `what the app returned for question '${id}'`,
     "app-failed",
   );
-  const fault = rewardFault(attempt, result);
-  if (fault === undefined) return result;
-  throw new MgrpoError("app-failed", `question '${id}': ${fault}`);
+  giveRewards(attempt, result);
+  return result;
 }
 
-/** Gives the attempt the rewards in the result. Undefined, or why they are refused. */
-function rewardFault(attempt: Attempt, result: AppResult): string | undefined {
-  if ("failed" in result) {
-    if (!attempt.reward) return undefined;
-    return `the app gave reward ${attempt.reward} and then returned { failed }, which means reward 0: return the answer, or { reward: ${attempt.reward} }`;
-  }
+/** Gives the attempt the rewards in the result. Throws if they are refused. */
+function giveRewards(attempt: Attempt, result: AppResult): void {
+  if ("failed" in result) return refuseReward(attempt);
   const { reward, rewards } = result;
-  return attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
+  const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
+  if (fault !== undefined) throw appFault(attempt, fault);
 }
+
+/** Throws if a failed attempt has a reward above 0. */
+function refuseReward(attempt: Attempt): void {
+  const { reward } = attempt;
+  if (!reward) return;
+  throw appFault(
+    attempt,
+    `the app gave reward ${reward} and then returned { failed }, which means reward 0: return the answer, or { reward: ${reward} }`,
+  );
+}
+
+const appFault = ({ plan }: Attempt, fault: string) =>
+  new MgrpoError("app-failed", `question '${plan.question.id}': ${fault}`);
 
 /** Drops undefined properties, as JSON does, from a result and from its `rewards`. */
 function withoutUndefined(value: unknown, levels = 2): unknown {

@@ -1,6 +1,6 @@
 /**
  * @file Stop strings of a request. A sample ends with the first token that completes one, as if the policy's turn ended there; the stop
- * text itself is left out of the reply.
+ * string itself is left out of the reply.
  */
 import type { Sample, Tokenizer } from "../../core/ports.ts";
 

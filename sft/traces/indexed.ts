@@ -1,7 +1,7 @@
 /** @file Model calls whose messages are flattened into numbered attributes: OpenInference's and OpenLLMetry's. */
 import * as z from "zod";
 import { type JsonObject, jsonIn, listAt, parseAttribute } from "./json.ts";
-import { RawMessage } from "./message.ts";
+import { hasCalls, RawMessage } from "./message.ts";
 import { choicesOf, type RecordedCall } from "./recorded-call.ts";
 import { ToolDefinition } from "./tools.ts";
 
@@ -20,15 +20,15 @@ export function openLlmetry(attributes: JsonObject): RecordedCall | undefined {
 export function openInference(attributes: JsonObject): RecordedCall | undefined {
   const [input, output] = ["llm.input_messages", "llm.output_messages"].map((prefix) => read(attributes, prefix, Rows));
   if (!input && !output) return;
-  const choices = returnsChoices(attributes) ? choicesOf(output ?? []) : [output ?? []];
+  const choices = isOneResponse(attributes, output ?? []) ? [output ?? []] : choicesOf(output ?? []);
   return { input: input ?? [], choices, tools: read(attributes, "llm.tools", ToolRows) };
 }
 
-/** Whether output messages are alternatives: the request asks for several. Otherwise they are items of one response of the Responses API. */
-function returnsChoices({ "llm.invocation_parameters": written }: JsonObject): boolean {
+/** Whether output messages are the items of one response of the Responses API: one of them calls a tool, and the request asks for no alternatives. */
+function isOneResponse({ "llm.invocation_parameters": written }: JsonObject, output: readonly RawMessage[]): boolean {
   const parameters = typeof written === "string" ? jsonIn(written) : written;
   const { n, candidate_count: candidates } = (parameters ?? {}) as JsonObject;
-  return Number(n ?? candidates ?? 1) > 1;
+  return !(Number(n ?? candidates ?? 1) > 1) && output.some(hasCalls);
 }
 
 function read<S extends z.ZodType>(attributes: JsonObject, prefix: string, schema: S): z.infer<S> | undefined {

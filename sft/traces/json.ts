@@ -13,6 +13,7 @@ export const jsonIn = (text: string) => jsonOrUndefined(text) as JsonValue | und
 
 /** Marks a string that was an integer of 64 bits, such as an id, which a number would round. In Unicode's private use area. */
 const MARK = "\uE002";
+const MARKED_INTEGER = new RegExp(`^${MARK}-?\\d+$`);
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, "g");
 /** An escape, a quotation mark, or a number. Whole strings are not matched: a long one would exceed the stack of the regular expression. */
 const PIECE = /\\.|"|-?\d[\d.eE+-]*/g;
@@ -37,7 +38,7 @@ export const exactNumber = (text: string): JsonValue => (isRounded(text) ? MARK 
 export const exactText = (value: JsonValue): string => JSON.stringify(value).replace(MARKED, "$1");
 
 /** A string that may be a marked integer. */
-export const withoutMark = (text: string): string => (text.startsWith(MARK) ? text.slice(MARK.length) : text);
+export const withoutMark = (text: string): string => (MARKED_INTEGER.test(text) ? text.slice(MARK.length) : text);
 
 /** A line of a file that cannot be read ends the command. */
 export const unreadableTrace = (where: string, fault: string) =>

@@ -30,7 +30,7 @@ const id = z
   .transform((id) => (id ? withoutMark(id) : undefined));
 
 const text = (text: string): MessagePart => ({ kind: "text", text: withoutMark(text) });
-const thinking = (text = ""): MessagePart => ({ kind: "thinking", text });
+const thinking = (text = ""): MessagePart => ({ kind: "thinking", text: withoutMark(text) });
 const call = (id: string | undefined, name: string, args: JsonValue = null): MessagePart => {
   const written = typeof args === "string" ? args : exactText(args ?? {});
   return { kind: "call", call: { id, name, arguments: written.trim() === "" ? "{}" : written } };
@@ -182,6 +182,12 @@ export function isRedacted({ parts, content }: RawMessage): boolean {
   return [...(parts ?? []), ...(Array.isArray(content) ? content : [])].some((part) => {
     return "text" in part && part.text === REDACTED;
   });
+}
+
+/** Whether the message calls a tool. */
+export function hasCalls({ parts, content, tool_calls: calls }: RawMessage): boolean {
+  const blocks = [...(parts ?? []), ...(Array.isArray(content) ? content : [])];
+  return (calls ?? []).length > 0 || blocks.some(({ kind }) => kind === "call");
 }
 
 interface ReadingOptions {

@@ -85,7 +85,7 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
 }
 
 /** An integer that is written as a number instead of text, and that a number may round. */
-const LONG_INT_VALUE = /"intValue"\s*:\s*(-?\d{16,})/g;
+const LONG_INT_VALUE = /"intValue"\s*:\s*(-?\d{16,})(?![\d.eE])/g;
 const traceIn = (text: string) => jsonIn(text.replace(LONG_INT_VALUE, '"intValue":"$1"'));
 
 /** The lines that are not empty, each with its number in the file. A file may be longer than a string can be; a line may not. */

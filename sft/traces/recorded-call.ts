@@ -9,6 +9,6 @@ export interface RecordedCall {
   readonly tools: readonly ToolDefinition[] | undefined;
 }
 
-/** Several output messages are alternatives, each with its own conversation, unless tool responses stand between them. */
+/** Several output messages are alternatives, each with its own conversation, unless one has another role than assistant, such as a tool's response. */
 export const choicesOf = (output: readonly RawMessage[]): RecordedCall["choices"] =>
   output.every((raw) => roleOf(raw, "assistant") === "assistant") ? output.map((message) => [message]) : [output];

@@ -114,9 +114,10 @@ function pixels(value: string): number | undefined {
     .replace(LENGTH, (_, count: string, unit: string) => `(${scaled(count, unit)})`)
     .replace(/(?:-webkit-)?calc\(/g, "(");
   if (!/^[\d\s.()+*/,e-]+$/.test(expression.replace(/\b(?:min|max|clamp)(?=\()/g, ""))) return undefined;
+  const { evaluate } = mathjs();
   try {
     const clamp = (low: number, middle: number, high: number) => Math.max(low, Math.min(middle, high));
-    const result: unknown = mathjs().evaluate(expression, { clamp });
+    const result: unknown = evaluate(expression, { clamp });
     return typeof result === "number" ? finite(result) : undefined;
   } catch {
     // Not CSS: browsers ignore the declaration.
@@ -125,13 +126,9 @@ function pixels(value: string): number | undefined {
 }
 
 const require = createRequire(import.meta.url);
-let loaded: typeof Mathjs | undefined;
 
 /** Loaded at the first value that is not a single length: that takes a second, and most pages have no such value. */
-function mathjs(): typeof Mathjs {
-  loaded ??= require("mathjs/number") as typeof Mathjs;
-  return loaded;
-}
+const mathjs = () => require("mathjs/number") as typeof Mathjs;
 
 const scaled = (count: string, unit = "px"): number => Number(count) * (UNITS[unit] ?? 1);
 
