@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { errorText, MgrpoError } from "../core/errors.ts";
+import { withoutExit } from "./guarded-exit.ts";
 
 /**
  * This package's recipe folders, as source and as built. None of the paths is `.`: where this file is bundled, its own folder is the user's
@@ -54,6 +55,10 @@ export async function openPart<M extends object>(
   throw new MgrpoError("recipe-invalid", `${file} exports no '${part}': see docs/recipes.md`);
 }
 
+/** Instead of `process.exit` in a module's own code. */
+const IMPORTED =
+  "a module that is imported must not end the process: import the app's functions from a module that does not run the app";
+
 async function importPart(folder: string, part: string, known: readonly string[]): Promise<object> {
   const file = fileOfPart(folder, part);
   if (file === undefined) {
@@ -70,7 +75,7 @@ async function importPart(folder: string, part: string, known: readonly string[]
   }
   try {
     const load = file.endsWith(".ts") && !import.meta.url.endsWith(".ts") ? await typeScriptLoader() : importModule;
-    return (await load(pathToFileURL(file).href, import.meta.url)) as object;
+    return (await withoutExit(IMPORTED, () => load(pathToFileURL(file).href, import.meta.url))) as object;
   } catch (cause) {
     const why = errorText(cause);
     throw new MgrpoError("recipe-invalid", `${file} cannot be loaded: ${why}`, { cause });

@@ -13,6 +13,7 @@ import type {
 } from "../core/recipe.ts";
 import { checkedRecipe } from "./checked-recipe.ts";
 import { whatThrew } from "./checked-rewards.ts";
+import { withoutExit } from "./guarded-exit.ts";
 import { bundledName, fileOfPart, hiddenFile, openPart } from "./modules.ts";
 
 const RECIPES: Record<string, () => Promise<{ recipe: RecipeDefinition }>> = {
@@ -67,10 +68,13 @@ export async function openToolsModule(nameOrPath: string): Promise<ToolsModule> 
   return hasNone ? { tools: new Map() } : openPart(TOOLS, nameOrPath, "tools");
 }
 
+/** Instead of `process.exit` in an app. */
+const GIVING_UP = "throw an error, or return { failed } if the team has failed";
+
 /** The app that runs a recipe's rollouts. Rejects with `recipe-invalid`. */
 export async function openRollout(nameOrPath: string): Promise<Rollout> {
   const { rollout } = await openPart<RolloutModule>({}, nameOrPath, "rollout");
-  if (typeof rollout === "function") return rollout;
+  if (typeof rollout === "function") return (context) => withoutExit(GIVING_UP, async () => rollout(context));
   throw new MgrpoError(
     "recipe-invalid",
     `rollout.ts of recipe '${nameOrPath}': 'rollout' is not a function: see docs/your-own-agents.md`,

@@ -1,0 +1,50 @@
+/** @file `process.exit` in a user's module: an error that says where it was called, instead of the silent end of the process. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import type { RolloutContext } from "../../core/recipe.ts";
+import { withoutExit } from "../../recipes/guarded-exit.ts";
+import { openRollout } from "../../recipes/registry.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "exit-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function recipeWith(rollout: string): string {
+  const own = mkdtempSync(join(folder, "app-"));
+  writeFileSync(join(own, "rollout.mjs"), rollout);
+  return own;
+}
+
+test("a module that ends the process when it is imported is refused, with the place", async () => {
+  const own = recipeWith('export const rollout = async () => ({ answer: "x" });\nprocess.exit(0);');
+  await expect(openRollout(own)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(
+      /rollout\.mjs cannot be loaded: process\.exit\(0\) was called at .*rollout\.mjs:2:9: a module that is imported/,
+    ),
+  });
+});
+
+test.each([
+  ["at once", "process.exit(1);"],
+  ["later", "await new Promise((resolve) => setTimeout(resolve, 1));\n  process.exit(1);"],
+])("an app that ends the process %s throws instead", async (_when, body) => {
+  const rollout = await openRollout(recipeWith(`export const rollout = async () => {\n  ${body}\n};`));
+  await expect(rollout({} as RolloutContext)).rejects.toThrow(
+    /^process\.exit\(1\) was called at .*rollout\.mjs:[23]:11: throw an error, or return \{ failed \}/,
+  );
+});
+
+test("outside a user's code, process.exit ends the process", () => {
+  const module = join(import.meta.dirname, "../../recipes/guarded-exit.ts");
+  const script = `import { withoutExit } from ${JSON.stringify(module)};
+    withoutExit("stay", () => {});
+    await withoutExit("stay", async () => new Promise((resolve) => setTimeout(resolve, 1)));
+    process.exit(7);`;
+  const run = () =>
+    execFileSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], { stdio: "pipe" });
+  expect(run).toThrow(expect.objectContaining({ status: 7 }));
+  expect(withoutExit("stay", () => 1)).toBe(1);
+});
