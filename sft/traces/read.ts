@@ -6,7 +6,7 @@
 import { constants, isUtf8 } from "node:buffer";
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { type JsonObject, type JsonValue, jsonIn, unreadableTrace } from "./json.ts";
+import { exactJsonIn, type JsonObject, type JsonValue, jsonIn, unreadableTrace } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import { isOtlp, type Traces } from "./otlp.ts";
 import { ToolDefinition } from "./tools.ts";
@@ -86,7 +86,12 @@ function* valuesOf(bytes: Uint8Array, file: string): Generator<Value> {
 
 /** An integer that is written as a number instead of text, and that a number may round. */
 const LONG_INT_VALUE = /"intValue"\s*:\s*(-?\d{16,})(?![\d.eE])/g;
-const traceIn = (text: string) => jsonIn(text.replace(LONG_INT_VALUE, '"intValue":"$1"'));
+
+/** OTLP, or OpenAI messages, in which any number may be such an integer. */
+function traceIn(text: string): JsonValue | undefined {
+  const value = jsonIn(text.replace(LONG_INT_VALUE, '"intValue":"$1"'));
+  return value === undefined || isOtlp(value) ? value : exactJsonIn(text);
+}
 
 /** The lines that are not empty, each with its number in the file. A file may be longer than a string can be; a line may not. */
 function* linesOf(bytes: Uint8Array, file: string): Generator<{ text: string; number: number }> {

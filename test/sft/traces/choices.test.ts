@@ -71,6 +71,18 @@ test("in OpenInference's traces of the Responses API, a text before a call is pa
   expect(skipped).toEqual({ "it ends with tool calls, not with an answer": 1 });
 });
 
+test("in OpenInference's traces, texts without calls are alternatives, whatever the parameters say", () => {
+  for (const written of ["{}", '{"candidateCount": 2}', '{"tools": [tru']) {
+    const attributes = {
+      ...{ "llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": "Where?" },
+      ...{ "llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": "Here." },
+      ...{ "llm.output_messages.1.message.role": "assistant", "llm.output_messages.1.message.content": "There." },
+      "llm.invocation_parameters": written,
+    };
+    expect(answersOf(imported(spans(span({ attributes }))).lines)).toEqual(["Here.", "There."]);
+  }
+});
+
 test.each(['{"n": 2}', '{"candidate_count": 2}'])("in OpenInference's traces, %s asks for several choices", (asked) => {
   const { lines, skipped } = openInference(asked);
   expect(answersOf(lines)).toEqual(["Let me search."]);

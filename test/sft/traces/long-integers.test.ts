@@ -62,6 +62,23 @@ test.each([`"${ID}"`, ID])("an OTLP integer keeps its digits in calls, texts and
   ]);
 });
 
+test("a line of OpenAI messages keeps the digits of its integers in arguments and attributes", () => {
+  const asks = { id: "a", type: "function", function: { name: "get", arguments: { user: "ID" } } };
+  const messages = [
+    { role: "user", content: "Where?" },
+    { role: "assistant", content: null, tool_calls: [asks] },
+    { role: "tool", tool_call_id: "a", content: "Found." },
+    { role: "assistant", content: "Here." },
+  ];
+  const bytes = Buffer.from(withId({ user: "ID", score: "ID", messages }));
+  const conditions = [{ attribute: "user", value: ID }];
+  const options = { conditions, score: { name: "score", min: 1 }, system: true };
+  const { lines } = importTraces([{ file: "messages.jsonl", bytes }], options);
+  expect(lines).toMatchObject([
+    { messages: [{}, { tool_calls: [{ function: { arguments: `{"user":${ID}}` } }] }, {}, {}] },
+  ]);
+});
+
 test.each([
   `{"a":${ID},"b":[-${ID}],"c":0.${ID},"d":1e300}`,
   `["${ID}","\\"${ID}","\\\\",${ID}]`,
