@@ -1,14 +1,13 @@
 /** @file `/v1/chat/completions`: an agent's reply as one JSON object, or as server-sent events. */
 import type { TurnReply } from "../../../core/contracts/app-chat.ts";
-import { CHAT_OVERRIDDEN, ChatCompletionRequest, turnRequestOfChat } from "./chat-request.ts";
+import { CHAT_OVERRIDDEN, type ChatCompletionRequest, readChatRequest, turnRequestOfChat } from "./chat-request.ts";
 import type { Dialect } from "./dialect.ts";
 import { openAiError } from "./errors.ts";
-import { readRequest } from "./read-request.ts";
 
 export const chatCompletions: Dialect<ChatCompletionRequest> = {
   path: "/chat/completions",
   overridden: CHAT_OVERRIDDEN,
-  read: (body) => readRequest(ChatCompletionRequest, body),
+  read: readChatRequest,
   turn: (request) => ({ turn: turnRequestOfChat(request) }),
   reply: completionOf,
   events: (turn, request) => [

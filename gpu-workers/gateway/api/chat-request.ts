@@ -1,10 +1,11 @@
 /** @file A request to `/v1/chat/completions` -> a turn of an agent. */
 import * as z from "zod";
 import type { AppMessage, TurnRequest } from "../../../core/contracts/app-chat.ts";
+import { memberText } from "../../../core/conversation/json-text.ts";
 import { Content, textOf } from "./content.ts";
 import { unsupported } from "./errors.ts";
 import { callOf, History } from "./history.ts";
-import { ignored, OPENAI_SERVICE } from "./read-request.ts";
+import { ignored, OPENAI_SERVICE, readRequest } from "./read-request.ts";
 import { refuseForcedCalls, requireOfferedTool } from "./tools.ts";
 
 const FunctionToolCall = z.looseObject({
@@ -46,6 +47,9 @@ const OVERRIDDEN_TOP_LEVEL = [
 ];
 export const CHAT_OVERRIDDEN = [...OVERRIDDEN_TOP_LEVEL, "messages.*.name", "tools.*.function.strict"];
 
+/** OpenAI's seeds have 64 bits. */
+const isSeed = (seed: number): boolean => Number.isInteger(seed) && Math.abs(seed) <= 2 ** 63;
+
 export const ChatCompletionRequest = z.strictObject({
   model: z.string(),
   messages: z.array(RequestMessage).min(1),
@@ -59,13 +63,21 @@ export const ChatCompletionRequest = z.strictObject({
   logprobs: z.boolean().nullish(),
   top_logprobs: z.int().nullish(),
   n: z.int().nullish(),
-  seed: z.int().nullish(),
+  seed: z.number().refine(isSeed, "expected an integer of 64 bits").nullish(),
   user: z.string().max(500).nullish(),
   parallel_tool_calls: z.boolean().nullish(),
   response_format: z.looseObject({ type: z.string() }).nullish(),
   ...ignored([...OVERRIDDEN_TOP_LEVEL, ...OPENAI_SERVICE]),
 });
-export type ChatCompletionRequest = z.infer<typeof ChatCompletionRequest>;
+/** A seed that a number would round is kept as text. */
+export type ChatCompletionRequest = Omit<z.infer<typeof ChatCompletionRequest>, "seed"> & { readonly seed?: Seed };
+type Seed = number | string | null | undefined;
+
+export function readChatRequest(body: string): ChatCompletionRequest {
+  const request = readRequest(ChatCompletionRequest, body);
+  if (request.seed == null || Number.isSafeInteger(request.seed)) return request;
+  return { ...request, seed: memberText(body, "seed") };
+}
 
 export function turnRequestOfChat(request: ChatCompletionRequest): TurnRequest {
   refuseUnsupported(request);
@@ -82,7 +94,7 @@ export function turnRequestOfChat(request: ChatCompletionRequest): TurnRequest {
 }
 
 /** Distinguishes requests that are otherwise equal. */
-export const variantOf = (seed: number | null | undefined, user: string | null | undefined): string =>
+export const variantOf = (seed: Seed, user: string | null | undefined): string =>
   seed == null && user == null ? "" : JSON.stringify([seed ?? null, user ?? null]);
 
 function refuseUnsupported(request: ChatCompletionRequest): void {

@@ -203,6 +203,19 @@ test("the models endpoint lists the team's agents, and has each of them", async 
   await expect(models.retrieve("gpt-5")).rejects.toMatchObject({ status: 404, code: "model_not_found" });
 });
 
+test("seeds have 64 bits: two that a number would round to the same get replies of their own", async () => {
+  const { main, harness } = await start();
+  const statusFor = async (seed: string) => {
+    const headers = { authorization: `Bearer ${main.apiKey}`, "content-type": "application/json" };
+    const body = `{"model": "main", "messages": ${JSON.stringify([user("say hello")])}, "seed": ${seed}}`;
+    return (await fetch(`${main.baseURL}/chat/completions`, { method: "POST", headers, body })).status;
+  };
+  const seeds = ["9223372036854775806", "9223372036854775806", "9223372036854775807", "-1"];
+  expect(await Promise.all(seeds.map(statusFor))).toEqual([200, 200, 200, 200]);
+  expect(harness.samples).toHaveLength(3);
+  expect(await Promise.all(["1e30", "0.5", '"1"'].map(statusFor))).toEqual([400, 400, 400]);
+});
+
 test("content that is neither text nor parts is refused, with the types expected", async () => {
   const { main } = await start();
   const request = { model: "main", messages: [{ role: "user", content: null } as never] };
