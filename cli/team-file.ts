@@ -20,7 +20,10 @@ import { MGRPO, quoted } from "./terminal/name.ts";
 export function findTrainedRun(name: string): RunFolder | undefined {
   const folder = findRun(name);
   if (!folder || existsSync(folder.checkpoints)) return folder;
-  throw new MgrpoError("not-found", `run '${name}' has no checkpoints yet, at ${folder.checkpoints}: has it finished?`);
+  throw new MgrpoError(
+    "not-found",
+    `run '${name}' has no checkpoints yet, at ${folder.checkpoints}: it writes them when it finishes; until then, \`${MGRPO} export ${quoted(name)}\` writes a folder for eval and serve`,
+  );
 }
 
 /** What to do if `name`, which names no team here, names a run in the store of the environment. */
