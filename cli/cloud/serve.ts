@@ -1,7 +1,7 @@
 /**
  * @file `mgrpo cloud serve`: serves the embedded cloud from a folder and runs the functions, for runs whose workers
  * are on several machines. It prints the environment that those machines need, or writes it to a file, and ends on
- * SIGINT or SIGTERM. Restarted on the same folder, it continues with the same keys. Request signatures are verified;
+ * SIGINT or SIGTERM, or once the folder is gone. Restarted on the same folder, it continues with the same keys. Request signatures are verified;
  * nothing is encrypted.
  */
 import { createHmac } from "node:crypto";
@@ -13,6 +13,7 @@ import { errorText, MgrpoError } from "../../core/errors.ts";
 import type { Store } from "../../core/ports.ts";
 import { listedRuns } from "../../core/training/run-list.ts";
 import { type EmbeddedCloud, openEmbeddedCloud } from "../local/embedded-cloud.ts";
+import { watchFolder } from "../local/moved-folder.ts";
 import { watchForStop } from "../local/stop.ts";
 import { stripControlCharacters } from "../terminal/control-characters.ts";
 import { openLiveLine } from "../terminal/live.ts";
@@ -44,11 +45,15 @@ export async function serveCloud(options: CloudServeOptions): Promise<void> {
   let dashboard: Dashboard | undefined;
   try {
     const session = await openEmbeddedCloud(dir, join(dir, "functions.log"), { host, ports });
+    const moved = `${dir} was moved or deleted while it was served, so serving has stopped: put it back and start again`;
+    const presence = watchFolder(dir, moved, stop.fail);
     try {
       reportEnvironment(session.environment, environmentFile);
       if (uiPort !== undefined) dashboard = await serveDashboard(session.environment, host, uiPort, stop.signal);
       await showActivity(session, stop.signal);
+      presence.check();
     } finally {
+      presence.dispose();
       dashboard?.close();
       await session.close();
     }

@@ -1,11 +1,9 @@
 /**
- * @file Notices that a run's folder is moved or deleted while this process trains the run. Its store then answers that objects are missing, and
- * new files would make another folder in the old place.
+ * @file Notices that the folder of an open store is moved or deleted. The store would then answer that its table, bucket or objects are missing,
+ * and new files would make another folder in the old place.
  */
 import { statSync } from "node:fs";
 import { MgrpoError } from "../../core/errors.ts";
-import { MGRPO, quoted } from "../terminal/name.ts";
-import type { RunFolder } from "./run-folder.ts";
 
 const CHECK_MILLISECONDS = 500;
 
@@ -15,14 +13,10 @@ export interface FolderWatch {
   dispose(): void;
 }
 
-/** Calls `fail` once the folder is gone. */
-export function watchFolder(folder: RunFolder, run: string, fail: (error: unknown) => void): FolderWatch {
+/** Calls `fail` once the folder is gone. `message`: that of the error. */
+export function watchFolder(folder: string, message: string, fail: (error: unknown) => void): FolderWatch {
   const check = () => {
-    if (isThere(folder.cloud)) return;
-    throw new MgrpoError(
-      "not-found",
-      `the folder of run '${run}' was moved or deleted while it trained, so training has stopped: to continue, put it back at ${folder.path} and run ${MGRPO} resume ${quoted(run)}`,
-    );
+    if (!isThere(folder)) throw new MgrpoError("not-found", message);
   };
   const timer = setInterval(() => {
     try {

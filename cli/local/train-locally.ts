@@ -28,7 +28,7 @@ import { type EmbeddedCloud, openEmbeddedCloud } from "./embedded-cloud.ts";
 import { exportCheckpoints, writeHeldOut, writeReport } from "./finish.ts";
 import { followRun } from "./follow.ts";
 import { RunHistory } from "./history.ts";
-import { watchFolder } from "./moved-folder.ts";
+import { type FolderWatch, watchFolder } from "./moved-folder.ts";
 import { readRun, readSpending } from "./read-records.ts";
 import { refuseEdited } from "./resume-in-store.ts";
 import type { RunFolder } from "./run-folder.ts";
@@ -57,7 +57,7 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
   makeFolder(folder.logs);
   const cloud = await openEmbeddedCloud(folder.cloud, `${folder.logs}/functions.log`);
   const stop = watchForStop();
-  const presence = watchFolder(folder, config.run, stop.fail);
+  const presence = watchRunFolder(training, stop);
   let display: Display | undefined;
   let unlockTrackers: (() => Promise<void>) | undefined;
   try {
@@ -84,6 +84,12 @@ export async function trainLocally(training: LocalTraining): Promise<RunReport |
     await cloud.close();
     await unlockTrackers?.();
   }
+}
+
+function watchRunFolder({ config: { run }, folder }: LocalTraining, { fail }: Stop): FolderWatch {
+  const remedy = `put it back at ${folder.path} and run ${MGRPO} resume ${run}`;
+  const message = `the folder of run '${run}' was moved or deleted while it trained, so training has stopped: to continue, ${remedy}`;
+  return watchFolder(folder.cloud, message, fail);
 }
 
 /** Trains until the run ends or is stopped. */
