@@ -6,8 +6,8 @@ import { hasStarted } from "./compare/provenance.ts";
 import { pinModels } from "./local/hub-models.ts";
 import { makeMissingModels } from "./local/missing-models.ts";
 import { preflight } from "./local/preflight.ts";
-import { checkNewRun, createRunFolder, runFolder } from "./local/run-folder.ts";
-import { freeRunName } from "./local/run-name.ts";
+import { checkNewRun, checkRunsFolder, createRunFolder, runFolder } from "./local/run-folder.ts";
+import { createUnnamedRun, freeRunName } from "./local/run-name.ts";
 import { trainLocally } from "./local/train-locally.ts";
 import { checkRunQuestions, readQuestions } from "./questions.ts";
 import { printOpening } from "./train/opening.ts";
@@ -27,21 +27,25 @@ export interface TrainOptions {
 export async function train(recipeName: string, options: TrainOptions): Promise<void> {
   const recipe = await openNamedRecipe(recipeName);
   const { arm = "mgrpo", seed = 1 } = options;
-  const run = options.run ?? freeRunName(recipe.name, arm, seed);
-  const config = await pinModels(
+  const freeName = () => freeRunName(recipe.name, arm, seed);
+  const run = options.run ?? freeName();
+  const planned = await pinModels(
     resolveConfig(recipe, { run, seed, arm, set: settingsOf(options), recipe: recipeName }),
   );
   const site = {
     // False for a run that a comparison starts: the comparison has checked the settings of all its runs together.
     begins: () => !hasStarted(runFolder(run)),
-    checkStore: () => checkNewRun(run),
+    checkStore: () => (options.run === undefined ? checkRunsFolder() : checkNewRun(run)),
   };
-  const questions = await readQuestions(recipe, config);
-  checkRunQuestions(config, questions);
-  await makeMissingModels(recipeName, recipe, config, site);
-  const { findings, bases } = await preflight(config, { workers: "here", models: "read", ...site });
+  const questions = await readQuestions(recipe, planned);
+  checkRunQuestions(planned, questions);
+  await makeMissingModels(recipeName, recipe, planned, site);
+  const { findings, bases } = await preflight(planned, { workers: "here", models: "read", ...site });
   findings.reportAndThrow();
-  const folder = createRunFolder(config);
+  const { config, folder } =
+    options.run === undefined
+      ? createUnnamedRun(planned, freeName)
+      : { config: planned, folder: createRunFolder(planned) };
   const dashboard = await openDashboard(run, options.open);
   printOpening(config, folder, bases, dashboard?.link);
   const report = await trainLocally({

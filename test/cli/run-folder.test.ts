@@ -28,7 +28,7 @@ import {
   runFolder,
   writeStatus,
 } from "../../cli/local/run-folder.ts";
-import { runNameOf } from "../../cli/local/run-name.ts";
+import { createUnnamedRun, freeRunName, runNameOf } from "../../cli/local/run-name.ts";
 import { writeAtomically } from "../../cli/local/written-files.ts";
 import { RunName } from "../../core/contracts/names.ts";
 import { config } from "./records.ts";
@@ -86,6 +86,18 @@ test("a run that another process creates after the check is not overwritten", ()
   expect(() => createRunFolder(config)).toThrow(`run '${config.run}' exists at`);
   expect(readlinkSync(runFolder(config.run).config)).toBe("another run's config");
   expect(readdirSync(runFolder(config.run).path).sort()).toEqual(["config.json", "logs"]);
+});
+
+test("runs that start at the same time without names get different ones", () => {
+  const freeName = () => freeRunName("tally", "mgrpo", 1);
+  const planned = { ...config, run: freeName() };
+  const started = [1, 2, 3].map(() => createUnnamedRun(planned, freeName));
+  const names = ["tally-mgrpo-seed1", "tally-mgrpo-seed1-2", "tally-mgrpo-seed1-3"];
+  expect(started.map((one) => one.config.run)).toEqual(names);
+  expect(started.map((one) => readConfig(one.folder).run)).toEqual(names);
+  // Another process takes the third name between the search for a free one and the creation of the folder.
+  const found = ["tally-mgrpo-seed1-3", "tally-mgrpo-seed1-4"];
+  expect(createUnnamedRun(planned, () => found.shift() ?? "").config.run).toBe("tally-mgrpo-seed1-4");
 });
 
 test("the error for an unknown run names the known runs; if there are none, it has a command that starts one", () => {
