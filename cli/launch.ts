@@ -10,7 +10,7 @@ import { RunConfig } from "../core/contracts/config.ts";
 import type { Deployment } from "../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
-import { MgrpoError } from "../core/errors.ts";
+import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { differences } from "../core/training/differences.ts";
 import { policiesOf, resolveConfig } from "../core/training/resolve-config.ts";
@@ -54,37 +54,36 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
   const { arm = "mgrpo", seed = 1 } = options;
   const store = openAwsStore(names);
   try {
-    const run = options.run ?? (await freeName(store, recipe.name, arm, seed));
+    const freeName = (isTaken: (name: string) => Promise<boolean>) => firstFree(isTaken, recipe.name, arm, seed);
+    const run = options.run ?? (await freeName((name) => isStarted(store, name)));
     const deployment = await readDeployment(store.table);
     const own = settingsOf(options);
     // Before the config is checked: `optimizer=server` needs the fleet's policy.
     const policies = deployment ? fleetPolicies(policiesOf(recipe, arm, own), deployment, own) : [];
     const chosen = resolveConfig(recipe, { run, seed, arm, set: [...policies, ...own], recipe: recipeName });
     const key = objectKeys.config(run);
-    const stored = await store.objects.get(key);
-    const config = await pinModels(chosen, stored && parseJson(StartedModels, stored, `${key} in the store`));
-    const { findings, bases } = await preflight(config, {
+    // A run without a name is a new one: if this name is taken meanwhile, it gets another.
+    const stored = options.run === undefined ? undefined : await store.objects.get(key);
+    const planned = await pinModels(chosen, stored && parseJson(StartedModels, stored, `${key} in the store`));
+    const { findings, bases } = await preflight(planned, {
       workers: "elsewhere",
       models: "read",
       begins: () => stored === undefined,
       async checkStore(found) {
-        if (deployment) await checkDeployment(deployment, config, recipeName, found);
-        refuseOther(config, stored, raised);
+        if (deployment) await checkDeployment(deployment, planned, recipeName, found);
+        refuseOther(planned, stored, raised);
       },
     });
     findings.reportAndThrow();
-    const questions = await readQuestions(recipe, config);
+    const questions = await readQuestions(recipe, planned);
+    const checked = () => {
+      checkRunQuestions(planned, questions);
+      return questions;
+    };
     const cloud = { store, functions: composeFunctions(store) };
-    await startOrResume(
-      cloud,
-      config,
-      () => bases,
-      () => {
-        checkRunQuestions(config, questions);
-        return questions;
-      },
-      raised,
-    );
+    const start = (one: RunConfig) => startOrResume(cloud, one, () => bases, checked, raised);
+    const config = options.run === undefined ? await startUnnamed(store, planned, freeName, start) : planned;
+    if (options.run !== undefined) await start(config);
     const workers = await neededWorkers(store, config);
     const manual = deployment ? manualWorkers(config, workers, deployment) : workers;
     if (workers.length === 0) printUnchanged(run);
@@ -111,10 +110,40 @@ async function checkDeployment(
   });
 }
 
-async function freeName(store: Store, recipe: string, arm: string, seed: number): Promise<string> {
+async function firstFree(
+  isTaken: (name: string) => Promise<boolean>,
+  recipe: string,
+  arm: string,
+  seed: number,
+): Promise<string> {
   for (let n = 1; ; n++) {
     const name = runNameOf(recipe, arm, seed, n);
-    if (!(await store.table.get(tableKeys.run(name)))) return name;
+    if (!(await isTaken(name))) return name;
+  }
+}
+
+const isStarted = async ({ table }: Store, run: string) => (await table.get(tableKeys.run(run))) !== undefined;
+
+/** Starts a run that the user did not name. If another launch takes a name meanwhile, the next free one is used. Returns the run's config. */
+async function startUnnamed(
+  store: Store,
+  planned: RunConfig,
+  freeName: (isTaken: (name: string) => Promise<boolean>) => Promise<string>,
+  start: (config: RunConfig) => Promise<void>,
+): Promise<RunConfig> {
+  const isOther = async (run: string) => {
+    const stored = await store.objects.get(objectKeys.config(run));
+    return stored !== undefined && new TextDecoder().decode(stored) !== canonicalJson({ ...planned, run });
+  };
+  for (;;) {
+    const run = await freeName(async (name) => (await isStarted(store, name)) || (await isOther(name)));
+    const config = { ...planned, run };
+    try {
+      await start(config);
+      if (!(await isOther(run))) return config;
+    } catch (error) {
+      if (!isMgrpoError(error, "config-invalid") || !(await isOther(run))) throw error;
+    }
   }
 }
 

@@ -1,9 +1,11 @@
-/** @file `mgrpo launch` of a run that is in the store: with its first settings, with others, and after its end. */
+/** @file `mgrpo launch` of a run that is in the store: with its first settings, with others, and after its end; and of runs without names. */
 import { afterAll, expect, test } from "vitest";
+import { buildProgram } from "../../cli/program.ts";
+import { objectKeys } from "../../core/contracts/keys.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
-import { chdirToProject, RELAY, relaySettings } from "./command-line.ts";
-import { printed, printedJson } from "./printed.ts";
+import { chdirToProject, parsedLines, RELAY, relaySettings } from "./command-line.ts";
+import { printed, printedBy, printedJson } from "./printed.ts";
 
 chdirToProject();
 const store = await openLocalStore();
@@ -33,4 +35,17 @@ test.each<[name: string, suites: object[], printed: object]>([
   await printedJson(...launch);
   await store.table.update(endRun(run, "finished"));
   expect(await printedJson(...launch)).toMatchObject([expected]);
+});
+
+test("runs that are launched at the same time without names get different ones", async () => {
+  const launch = (steps: number) => {
+    const args = ["launch", RELAY, "--steps", String(steps), "--seed", "7", ...relaySettings()];
+    return buildProgram().parseAsync(args, { from: "user" });
+  };
+  const lines = parsedLines(await printedBy(async () => void (await Promise.all([3, 4, 5].map(launch)))));
+  const names = ["relay-mgrpo-seed7", "relay-mgrpo-seed7-2", "relay-mgrpo-seed7-3"];
+  expect(lines.map(({ run }) => run).sort()).toEqual(names);
+  const configs = await Promise.all(names.map((run) => store.objects.get(objectKeys.config(run))));
+  const steps = configs.map((config) => JSON.parse(new TextDecoder().decode(config)).steps);
+  expect(steps.sort()).toEqual([3, 4, 5]);
 });
