@@ -12,6 +12,8 @@ const FULL = /^(ENOSPC|EDQUOT)$|No space left on device|Disk quota exceeded|not 
 /** The last pattern is what Node.js 20 reports if a recursive mkdir meets a read-only file system. */
 const FORBIDDEN =
   /^(EACCES|EPERM|EROFS)$|Permission denied|Operation not permitted|Read-only file system|Access is denied|media is write protected|^ENOENT: [^\n]*, mkdir /;
+/** A limit of the process (`ulimit -f`) or of the file system on the size of a file. */
+const TOO_LARGE = /^EFBIG$|File too large/;
 const NO_FOLDER = /^(EEXIST|ENOTDIR)$|Not a directory/;
 const LEVELDB_DAMAGE = /^(LEVEL_CORRUPTION|LEVEL_IO_ERROR|LEVEL_DECODE_ERROR)$|^(Corruption|IO error): /;
 /** I/O errors of LevelDB that do not mean damaged files: another process holds the lock, or this one has too many open files or too little memory. */
@@ -22,8 +24,8 @@ const isOpenFailure = (error: Error): error is Error & { cause: Error } =>
   (error as { code?: string }).code === "LEVEL_DATABASE_NOT_OPEN" && error.cause instanceof Error;
 
 /**
- * Translates an error of the file system or of LevelDB that means a full disk, denied access, a file in the place of a folder, or damage. Any
- * other error is returned unchanged. `path` is used if the error names none.
+ * Translates an error of the file system or of LevelDB that means a full disk, denied access, a file that may not grow further, a file in the
+ * place of a folder, or damage. Any other error is returned unchanged. `path` is used if the error names none.
  */
 export function storageFault(path: string, error: unknown): unknown {
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
@@ -39,6 +41,12 @@ export function storageFault(path: string, error: unknown): unknown {
     return new MgrpoError(
       "storage-unwritable",
       `${at}: access is denied (${reason}): let this user read and write there, or choose another folder`,
+      options,
+    );
+  if (is(TOO_LARGE))
+    return new MgrpoError(
+      "storage-unwritable",
+      `${at}: the file may not grow further (${reason}): raise the limit on the size of files (ulimit -f), or choose a folder on another file system`,
       options,
     );
   if (is(NO_FOLDER))

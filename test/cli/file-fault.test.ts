@@ -18,6 +18,11 @@ test.each([
     /^the disk is full \(ENOSPC: .*, write\): free some space and try again$/,
   ],
   ["EROFS", "read-only file system, mkdir '/x'", /^access is denied \(EROFS: .*'\/x'\): give this user access, or/],
+  [
+    "EFBIG",
+    "file too large, write",
+    /^a file may not grow further \(EFBIG: .*, write\): raise the limit on the size of/,
+  ],
   ["ENOENT", "no such file or directory, open 'x'", /^unexpected: /],
 ])(
   "%s: a failed system call is explained with its remedy if the user can fix it, and reported as unexpected otherwise",

@@ -151,6 +151,8 @@ test.each([
   ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: Read-only file system", "storage-unwritable"],
   ["LEVEL_IO_ERROR", "IO error: 1.logAppend: cannot write: There is not enough space on the disk.\r\n", "disk-full"],
   ["LEVEL_IO_ERROR", "IO error: CURRENT: Access is denied.\r\n", "storage-unwritable"],
+  ["LEVEL_IO_ERROR", "IO error: /cloud/table/1.log: File too large", "storage-unwritable"],
+  ["EFBIG", "EFBIG: file too large, write", "storage-unwritable"],
 ])("%s (%s) is reported in one line as %s", (code, message, expected) => {
   const fault = storageFault("/cloud", Object.assign(new Error(message), { code }));
   expect(fault).toMatchObject({ code: expected, message: expect.stringMatching(/^\/cloud[^\n]*$/) });
