@@ -142,6 +142,7 @@ export interface Trainer {
    * stays.
    */
   load(files: CheckpointFiles): Promise<void>;
+  /** Later calls reject with `canceled`. */
   close(): Promise<void>;
   /** Measurements of the server's own optimizer, for a trainer opened with `serverOptimizer`. */
   readonly optimizerProbe?: OptimizerProbe;

@@ -6,6 +6,7 @@ import type { CheckpointFiles, EngineOptions, Sampler, Trainer } from "../../cor
 import { readAdapterConfig } from "../checkpoint/adapter.ts";
 import { checkContext, readModelConfig } from "../checkpoint/config.ts";
 import { withoutOptimizer } from "../checkpoint/shards.ts";
+import { closable } from "../model/closable.ts";
 import { gpuThread, providerDecision } from "./device.ts";
 import { allOrNone, type LaneOptions, laneCount, optionsOfLane } from "./lanes.ts";
 import { openQuantized } from "./open-quantized.ts";
@@ -28,7 +29,7 @@ export async function openSamplerOnLanes(files: CheckpointFiles, options: Engine
 export async function openTrainerOnLanes(files: CheckpointFiles, options: EngineOptions): Promise<Trainer> {
   const config = readModelConfig(files);
   const lanes = await openLanes("training", openThreadTrainer, files, options);
-  return dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options));
+  return closable(dataParallel(lanes, (sequences, count) => assignBatch(sequences, count, config, options)));
 }
 
 type OpenLane<T> = (thread: EngineThread, files: CheckpointFiles, options: LaneOptions) => Promise<T>;

@@ -5,6 +5,7 @@
 import { parentPort } from "node:worker_threads";
 import { toPortable } from "../../core/portable-error.ts";
 import type { Sampler, SavedFile } from "../../core/ports.ts";
+import { closedTrainer } from "../model/closable.ts";
 import { asEngineError } from "./engine-error.ts";
 import type { EngineCall, FromThread, ToThread } from "./protocol.ts";
 import { writeQuantizedBase } from "./quantization/quantized-base.ts";
@@ -110,7 +111,7 @@ function samplerOf(handle: number): Sampler {
 
 function trainerOf(handle: number): LaneTrainer {
   const trainer = trainers.get(handle);
-  if (!trainer) throw new Error(`trainer ${handle} is closed`);
+  if (!trainer) throw closedTrainer();
   return trainer;
 }
 

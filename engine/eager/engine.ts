@@ -4,6 +4,7 @@
  */
 import type { PolicyEngine } from "../../core/ports.ts";
 import { checkContext } from "../checkpoint/config.ts";
+import { closable } from "../model/closable.ts";
 import type { EagerBackend } from "./backend.ts";
 
 export const eagerEngine: PolicyEngine = eagerEngineOn("cpu");
@@ -26,7 +27,7 @@ function eagerEngineOn(backend: EagerBackend): PolicyEngine {
       checkContext(files, options.contextTokens);
       await load();
       const { openEagerTrainer } = await import("./trainer.ts");
-      return openEagerTrainer(files, options, backend);
+      return closable(openEagerTrainer(files, options, backend));
     },
   };
 }

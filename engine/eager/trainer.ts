@@ -1,10 +1,11 @@
 /** @file The trainer in plain tfjs, a row at a time: a prefix tree of sequences that share a prefix, or one sequence. Simple rather than fast. */
 import * as tf from "@tensorflow/tfjs-core";
 import "../model/gradients.ts";
-import type { CheckpointFiles, EngineOptions, Loss, Trainer, TrainingSequence } from "../../core/ports.ts";
+import type { CheckpointFiles, EngineOptions, Loss, TrainingSequence } from "../../core/ports.ts";
 import { views } from "../checkpoint/parameters.ts";
 import { saveMethods } from "../checkpoint/saving.ts";
 import { parseCheckpoint } from "../checkpoint/weights.ts";
+import type { LocalTrainer } from "../model/closable.ts";
 import { checkSequences, checkTemperature, checkTrainingSequence } from "../model/input-checks.ts";
 import { entropies, entropyLoss, type LossRows, loss as lossOf, targetLogProbs } from "../model/losses.ts";
 import {
@@ -25,7 +26,7 @@ import { planTrees } from "../model/tree-plan.ts";
 import { type EagerBackend, onBackend } from "./backend.ts";
 import { distributions, treeStates, weightTensors } from "./model.ts";
 
-export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): Trainer {
+export function openEagerTrainer(files: CheckpointFiles, options: EngineOptions, backend: EagerBackend): LocalTrainer {
   const { config, lora, layout, weights, gradient, savedFile, ...state } = openTrainedState(files, options.shardBytes);
   const names = layout.parameters.map(({ name }) => name);
   const base = lora && parseCheckpoint(files);

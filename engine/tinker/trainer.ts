@@ -23,6 +23,7 @@ import type {
   Trainer,
   TrainingSequence,
 } from "../../core/ports.ts";
+import { closedTrainer } from "../model/closable.ts";
 import {
   checkGradient,
   checkOptimizerStep,
@@ -91,6 +92,7 @@ class TinkerTrainer implements Trainer {
   readonly #logProbs = new Map<string, Float32Array>();
   /** Whether a failed step has left the server's model in an unknown state. */
   #isStateLost = false;
+  #isClosed = false;
 
   constructor(context: TrainerContext, model: JournaledModel, optimizerProbe?: OptimizerProbe) {
     this.#context = context;
@@ -99,14 +101,14 @@ class TinkerTrainer implements Trainer {
   }
 
   async logProbs(sequences: readonly (readonly number[])[], temperature: number): Promise<Float32Array[]> {
-    this.#refuseIfLost();
+    this.#refuseIfUnusable();
     refuseTemperature(temperature);
     this.#checkSequences(sequences);
     return this.#score(sequences);
   }
 
   async forwardBackward(batch: readonly TrainingSequence[], loss: Loss, temperature: number): Promise<ForwardBackward> {
-    this.#refuseIfLost();
+    this.#refuseIfUnusable();
     refuseTemperature(temperature);
     const sequences = batch.map(({ tokens }) => tokens);
     this.#checkSequences(sequences);
@@ -123,7 +125,7 @@ class TinkerTrainer implements Trainer {
   }
 
   async optimizerStep(config: StepOptimizer, scale = 1): Promise<{ gradientNorm: number }> {
-    this.#refuseIfLost();
+    this.#refuseIfUnusable();
     const { behavior, server, limits } = this.#context;
     const terms = [...this.#gradient.values()];
     try {
@@ -153,11 +155,12 @@ class TinkerTrainer implements Trainer {
   }
 
   async save(): Promise<Map<string, Uint8Array>> {
-    this.#refuseIfLost();
+    this.#refuseIfUnusable();
     return new Map([[TINKER_FILE, writeTinkerVersion(await this.#model.save())]]);
   }
 
   async load(from: CheckpointFiles): Promise<void> {
+    if (this.#isClosed) throw closedTrainer();
     const { server, base, version, journal } = this.#context;
     const next = readTinkerVersion(from);
     if (next.baseModel !== version.baseModel || next.rank !== version.rank) {
@@ -174,10 +177,12 @@ class TinkerTrainer implements Trainer {
   }
 
   close(): Promise<void> {
+    this.#isClosed = true;
     return this.#model.close();
   }
 
-  #refuseIfLost(): void {
+  #refuseIfUnusable(): void {
+    if (this.#isClosed) throw closedTrainer();
     if (!this.#isStateLost) return;
     const fault = "an optimizer step failed, and the server may have applied some of its calls";
     throw new MgrpoError(

@@ -35,7 +35,6 @@ const BATCH: TrainingSequence[] = [[3, 1, 4, 1, 5, 9, 2, 6], [5, 3], [8, 9, 7, 9
 const CLIPPED = { kind: "clipped-token", clipLow: 0.2, clipHigh: 0.3 } as const;
 
 const TOKENS = BATCH.map(({ tokens }) => tokens);
-
 const open = (subject: EngineSubject, files = subject.files) => subject.engine.openTrainer(files, subject.options);
 const temperatureOf = ({ temperature = 0.7 }: EngineSubject) => temperature;
 const trainedFile = ({ trained = "model.safetensors" }: EngineSubject) => trained;
@@ -55,6 +54,7 @@ export function trainerContract(subject: EngineSubject) {
   testMemorization(subject);
   testRefusals(subject);
   testRefusedBatch(subject);
+  testClosed(subject);
 }
 
 function testLoss(subject: EngineSubject) {
@@ -284,5 +284,17 @@ function testRefusedBatch(subject: EngineSubject) {
       await expect(trainer.forwardBackward([fine, refused], CLIPPED, 1)).rejects.toThrow();
     expect(await trainer.optimizerStep({ ...ADAM, weightDecay: 0 })).toEqual({ gradientNorm: 0 });
     await trainer.close();
+  });
+}
+
+function testClosed(subject: EngineSubject) {
+  test("a closed trainer refuses to work", async () => {
+    const trainer = await open(subject);
+    await trainer.close();
+    const refusal = { code: "canceled", message: "the trainer is closed: open another" };
+    await expect(trainer.logProbs(TOKENS, 1)).rejects.toMatchObject(refusal);
+    await expect(trainer.optimizerStep(ADAM)).rejects.toMatchObject(refusal);
+    await expect(trainer.save()).rejects.toMatchObject(refusal);
+    await expect(trainer.load(subject.files)).rejects.toMatchObject(refusal);
   });
 }

@@ -4,9 +4,10 @@
  * gets the optimizer's state: the others would hold a copy that nothing reads.
  */
 import type { OptimizerConfig } from "../../../core/contracts/agent-config.ts";
-import type { ForwardBackward, Trainer } from "../../../core/ports.ts";
+import type { ForwardBackward } from "../../../core/ports.ts";
 import { saveMethods } from "../../checkpoint/saving.ts";
 import { withoutOptimizer } from "../../checkpoint/shards.ts";
+import type { LocalTrainer } from "../../model/closable.ts";
 import { checkTemperature, checkTrainingSequence } from "../../model/input-checks.ts";
 import type { Sequences } from "../../model/prefix-tree.ts";
 import type { LaneTrainer } from "./lane-trainer.ts";
@@ -15,7 +16,7 @@ import type { LaneTrainer } from "./lane-trainer.ts";
 export function dataParallel(
   lanes: readonly LaneTrainer[],
   assign: (sequences: Sequences, count: number) => readonly (readonly number[])[],
-): Trainer {
+): LocalTrainer {
   const [first, ...others] = lanes;
   if (!first) throw new RangeError("a trainer needs at least one lane");
 
