@@ -26,7 +26,7 @@ export type CheckpointFiles = ReadonlyMap<string, CheckpointFile>;
 
 /**
  * One turn to sample. A prefix that is empty or longer than the engine's `contextTokens` is rejected with `config-invalid`, a token outside the
- * vocabulary with `tokenizer-damaged`.
+ * vocabulary with `tokenizer-damaged`, and one that is no id (negative or not an integer) with `config-invalid`.
  */
 export interface SampleRequest {
   /**

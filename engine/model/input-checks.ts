@@ -8,7 +8,14 @@ import type { Loss, SampleRequest, TrainingSequence } from "../../core/ports.ts"
 
 /** Tokens must be in the vocabulary and fit in the context. */
 function checkTokens(tokens: readonly number[], vocabulary: number, contextTokens: number): void {
-  const unknown = tokens.find((token) => !Number.isInteger(token) || token < 0 || token >= vocabulary);
+  const noId = tokens.findIndex((token) => !Number.isInteger(token) || token < 0);
+  if (noId !== -1) {
+    throw new MgrpoError(
+      "config-invalid",
+      `tokens.${noId} is ${tokens[noId]}, which is no token id: ids are integers from 0 to ${vocabulary - 1}`,
+    );
+  }
+  const unknown = tokens.find((token) => token >= vocabulary);
   if (unknown !== undefined) {
     throw new MgrpoError(
       "tokenizer-damaged",
@@ -44,11 +51,15 @@ export function checkTemperature(temperature: number): void {
 
 /** Infinity means no bound. */
 const ClipRange = z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "must be a number");
-const LossSettings = z.discriminatedUnion("kind", [
-  z.object({ kind: z.literal("linear") }),
-  z.object({ kind: z.literal("linear-entropy") }),
-  z.object({ kind: z.literal("clipped-token"), clipLow: ClipRange, clipHigh: ClipRange }),
-]);
+const LossSettings = z.discriminatedUnion(
+  "kind",
+  [
+    z.object({ kind: z.literal("linear") }),
+    z.object({ kind: z.literal("linear-entropy") }),
+    z.object({ kind: z.literal("clipped-token"), clipLow: ClipRange, clipHigh: ClipRange }),
+  ],
+  "must be linear, linear-entropy or clipped-token",
+);
 
 export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): void {
   parse(LossSettings, loss, "loss", "config-invalid");
@@ -65,6 +76,17 @@ export function checkTrainingSequence(sequence: TrainingSequence, loss: Loss): v
       "config-invalid",
       `a '${loss.kind}' training sequence of ${tokens.length} tokens needs ${name} of that length: ${found}`,
     );
+  }
+  const unsigned: Readonly<Record<string, Float32Array | undefined>> = {
+    linear: {},
+    "linear-entropy": { entropyWeights_T },
+    "clipped-token": { weights_T },
+  }[loss.kind];
+  for (const [name, vector] of Object.entries(unsigned)) {
+    const negative = vector?.findIndex((weight, t) => t > 0 && weight < 0) ?? -1;
+    if (negative === -1) continue;
+    const fault = `${name}[${negative}] is ${vector?.[negative]}, but weights of this loss are at least 0`;
+    throw new MgrpoError("config-invalid", `a '${loss.kind}' training sequence: ${fault}`);
   }
 }
 

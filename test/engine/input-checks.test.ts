@@ -7,7 +7,7 @@ import { OptimizerConfig } from "../../core/contracts/agent-config.ts";
 import type { Loss, PolicyEngine, SampleRequest, TrainingSequence } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
 import { eagerEngine } from "../../engine/eager/engine.ts";
-import { checkSampleRequest, checkTrainingSequence } from "../../engine/model/input-checks.ts";
+import { checkSampleRequest, checkSequences, checkTrainingSequence } from "../../engine/model/input-checks.ts";
 import { openTrainedState } from "../../engine/model/trained-state.ts";
 import { OPTIONS, tinyCheckpoint } from "./tiny.ts";
 
@@ -25,7 +25,7 @@ test.each<[Loss, Partial<TrainingSequence>, string]>([
 });
 
 test.each<[unknown, string]>([
-  [{ kind: "clipped" }, "loss: kind: "],
+  [{ kind: "clipped" }, "loss: kind: must be linear, linear-entropy or clipped-token"],
   [{ kind: "clipped-token", clipHigh: 0.2 }, "loss: clipLow: must be a number"],
   [{ kind: "clipped-token", clipLow: 0.2, clipHigh: Number.NaN }, "loss: clipHigh: must be a number"],
 ])("a loss of %o is refused: it would compute nothing, or NaN", (loss, message) => {
@@ -36,6 +36,32 @@ test.each<[unknown, string]>([
   );
   checkTrainingSequence(sequence, { kind: "clipped-token", clipLow: 0.2, clipHigh: Number.POSITIVE_INFINITY });
 });
+
+test.each<[Loss, keyof TrainingSequence]>([
+  [clipped, "weights_T"],
+  [{ kind: "linear-entropy" }, "entropyWeights_T"],
+])("%o: a negative value of %s is refused, except that of the first token, which nothing reads", (loss, name) => {
+  const zeros = new Float32Array(3);
+  const vectors = { weights_T: zeros, advantages_T: zeros, behaviorLogProbs_T: zeros, entropyWeights_T: zeros };
+  const sequence = { tokens: [1, 2, 3], ...vectors };
+  expect(() => checkTrainingSequence({ ...sequence, [name]: Float32Array.of(0, 1, -0.5) }, loss)).toThrow(
+    `a '${loss.kind}' training sequence: ${name}[2] is -0.5, but weights of this loss are at least 0`,
+  );
+  checkTrainingSequence({ ...sequence, [name]: Float32Array.of(-1, 1, 0) }, loss);
+});
+
+test.each([1.5, -1, Number.NaN, undefined])(
+  "a token of %s is refused as none, not as one of another model",
+  (token) => {
+    const sequences = [[3], [1, token as number]];
+    expect(() => checkSequences(sequences, 10, 10)).toThrow(
+      expect.objectContaining({
+        code: "config-invalid",
+        message: `tokens.1 is ${token}, which is no token id: ids are integers from 0 to 9`,
+      }),
+    );
+  },
+);
 
 test.each<[string, PolicyEngine]>([
   ["compiled", compiledEngine],
