@@ -24,6 +24,21 @@ test.each(entries())("every name that %s exports has a docstring", (entry) => {
   expect(names.filter(({ name }) => !documented.has(name)).map(({ where }) => where)).toEqual([]);
 });
 
+test.each(["examples/loop.ts", "examples/team.ts"])(
+  "what %s imports from core/ is public: it can be copied",
+  (example) => {
+    const published = new Set(entries().flatMap((entry) => namesOf(entry).map(({ name }) => name)));
+    const { body } = parseSync(example, readFileSync(join(ROOT, example), "utf8")).program;
+    const imported = body.flatMap((statement) =>
+      statement.type === "ImportDeclaration" && statement.source.value.startsWith("../core/")
+        ? statement.specifiers.map(({ local }) => local.name)
+        : [],
+    );
+    expect(imported.length).toBeGreaterThan(0);
+    expect(imported.filter((name) => !published.has(name))).toEqual([]);
+  },
+);
+
 function entries(): string[] {
   const { exports } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
   const built = Object.values<{ types?: string }>(exports).flatMap(({ types }) => types ?? []);
