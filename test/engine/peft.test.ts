@@ -139,6 +139,16 @@ describe("an adapter", () => {
     expect(() => withLora(tinyAdapter(), "models/tiny", [1], { rank: 4 })).toThrow(refused);
   });
 
+  test("trains from zero moments on a base that was itself trained", async () => {
+    const whole = await compiledEngine.openTrainer(tinyCheckpoint(), OPTIONS);
+    const trained = new Map([...tinyCheckpoint(), ...(await whole.save())]);
+    const added = withLora(trained, "models/tiny", [1], { rank: 4 });
+    const adapter = await compiledEngine.openTrainer(added, OPTIONS);
+    expect(trained.has("optimizer.safetensors")).toBe(true);
+    expect((await adapter.save()).has("optimizer.safetensors")).toBe(true);
+    await Promise.all([whole.close(), adapter.close()]);
+  });
+
   test("is refused if a setting is invalid, and the message names it", () => {
     const message = expect.stringMatching(/^withLora: rank: /);
     const refused = expect.objectContaining({ code: "config-invalid", message });
