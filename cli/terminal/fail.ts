@@ -3,6 +3,7 @@ import { CommanderError, InvalidArgumentError } from "commander";
 import colors from "picocolors";
 import { boundReason } from "../../core/contracts/bounds.ts";
 import { isMgrpoError, type MgrpoError } from "../../core/errors.ts";
+import { lacksRuntime, NO_RUNTIME } from "../../engine/compiled/missing-runtime.ts";
 import { stripControlCharacters } from "./control-characters.ts";
 import { fileFault } from "./file-fault.ts";
 import { MGRPO } from "./name.ts";
@@ -42,15 +43,6 @@ function messageOf(error: unknown): string {
 
 function suggestionOf({ unknownNames = [] }: MgrpoError): string {
   return unknownNames.map(({ unknown, known }) => didYouMean(unknown, known)).find((hint) => hint !== "") ?? "";
-}
-
-const NO_RUNTIME =
-  "onnxruntime-node is not installed: npm leaves it out if its CUDA libraries, which are optional, cannot be downloaded; get it with: npm install --ignore-scripts";
-
-/** The runtime is an optional dependency, so that the algorithm installs where the runtime cannot. */
-function lacksRuntime(error: unknown): boolean {
-  if (!(error instanceof Error) || !error.message.includes("'onnxruntime-node'")) return false;
-  return (error as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
 }
 
 /**
