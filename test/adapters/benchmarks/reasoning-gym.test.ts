@@ -1,5 +1,5 @@
-/** @file The reasoning-gym suite: the committed questions, refused files, and each scoring rule by hand. official.test.ts has thousands more cases. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+/** @file The reasoning-gym suite: the committed questions, the table of recorded results, refused files, and each scoring rule by hand. official.test.ts has thousands more cases. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -11,7 +11,8 @@ import { submissionFiles } from "../../../adapters/benchmarks/submission.ts";
 import type { Conversation } from "../../../core/contracts/conversation.ts";
 import { SuiteQuestions } from "../../../core/contracts/question.ts";
 
-const EASY = resolve(import.meta.dirname, "../../../bench/reasoning-gym/easy.jsonl");
+const ROOT = resolve(import.meta.dirname, "../../..");
+const EASY = join(ROOT, "bench/reasoning-gym/easy.jsonl");
 const folder = mkdtempSync(join(tmpdir(), "gym-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -118,4 +119,28 @@ describe.each(Object.entries(RULES))("%s", (_rule, cases) => {
   test.each(cases)("%s: %j for %j scores %d", (task, answer, reference, score) => {
     expect(gymScore(task, answer, reference)).toBeCloseTo(score, 12);
   });
+});
+
+interface Scored {
+  readonly n: number;
+  readonly correct: number;
+}
+interface RecordedResult extends Scored {
+  readonly groups: readonly (Scored & { readonly group: string })[];
+  readonly interval: { readonly low: number; readonly high: number };
+}
+
+test.each([
+  ["warm start", "before"],
+  ["after M-GRPO", "after"],
+])("the row '%s' of docs/benchmarks.md has the scores of results/reasoning-gym/%s.json", (row, name) => {
+  const recorded = JSON.parse(readFileSync(join(ROOT, `results/reasoning-gym/${name}.json`), "utf8")) as RecordedResult;
+  const { groups, interval } = recorded;
+  const percent = ({ correct, n }: Scored) => (100 * correct) / n;
+  const [low, high] = [100 * interval.low, 100 * interval.high].map((bound) => bound.toFixed(1));
+  const scores = groups.map((group) => percent(group).toFixed(0));
+  const cells = [row, ...scores, `${percent(recorded).toFixed(1)} [${low}, ${high}]`];
+  const lines = readFileSync(join(ROOT, "docs/benchmarks.md"), "utf8").split("\n");
+  expect(lines).toContain(`| ${cells.join(" | ")} |`);
+  expect(lines).toContain(`| | ${groups.map(({ group }) => `\`${group}\``).join(" | ")} | all, with 95% interval |`);
 });
