@@ -51,6 +51,17 @@ def reasoning_gym_scores(folder):
     return scores
 
 
+def xbench_rows(evals, path):
+    """The hash of the decrypted rows of a file."""
+    rows = []
+    with open(path, encoding="utf-8-sig") as file:
+        for row in csv.DictReader(file):
+            opened = [evals.xor_decrypt(base64.b64decode(row[name]), row["canary"]).decode() for name in ("prompt", "answer")]
+            rows.append([row["id"], *opened])
+    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def xbench(folder, checkout):
     # The grader's module of model clients needs keys; no model is asked here.
     language_models = types.ModuleType("language_models")
@@ -58,15 +69,10 @@ def xbench(folder, checkout):
     sys.modules["language_models"] = language_models
     sys.path.insert(0, checkout)
     evals, grader = load("xbench_evals", os.path.join(checkout, "xbench_evals.py")), sys.modules["eval_grader"]
-    rows = []
-    with open(os.path.join(folder, "xbench.csv"), encoding="utf-8-sig") as file:
-        for row in csv.DictReader(file):
-            opened = [evals.xor_decrypt(base64.b64decode(row[name]), row["canary"]).decode() for name in ("prompt", "answer")]
-            rows.append([row["id"], *opened])
-    text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    published = {name: xbench_rows(evals, os.path.join(checkout, "data", name)) for name in ("DeepSearch-2505.csv", "DeepSearch-2510.csv")}
     cases = read(folder, "xbench-match.json")
     matches = "".join(str(grader.grade_question("", one["reference"], "最终答案:" + one["answer"])[0]) for one in cases)
-    return {"rows": hashlib.sha256(text.encode()).hexdigest(), "matches": matches}
+    return {"rows": xbench_rows(evals, os.path.join(folder, "xbench.csv")), "matches": matches, "published": published}
 
 
 def webwalkerqa(folder, path):
