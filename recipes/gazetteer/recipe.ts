@@ -56,6 +56,8 @@ function singleAgent(): RunConfigInput["agents"] {
   };
 }
 
+const TEST = { skip: DEVELOPMENT_QUESTIONS, questions: TEST_QUESTIONS, when: "ends" } as const;
+
 const common = {
   steps: 32,
   questionsPerStep: 8,
@@ -72,8 +74,9 @@ const common = {
   evaluation: {
     every: 16,
     suites: [
-      { name: "test", temperature: 1, skip: DEVELOPMENT_QUESTIONS, questions: TEST_QUESTIONS, when: "ends" },
+      { name: "test", temperature: 1, ...TEST },
       { name: "development", temperature: 1, questions: DEVELOPMENT_QUESTIONS },
+      { name: "closed-book", temperature: 1, closedBook: true, ...TEST },
     ],
   },
 } satisfies Partial<RunConfigInput>;

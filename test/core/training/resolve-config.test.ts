@@ -141,14 +141,14 @@ test.each([
   ["agents.main.tools.x=1", "agents.main.tools is a list: write an index, such as agents.main.tools.0,"],
   ["evaluation.suites.-1.closedBook=true", "in place of '-1'"],
   ["agents.main.tools.00=visit", "in place of '00'"],
-  ["evaluation.suites.7.closedBook=true", "in place of '7'; the next free one is 2"],
+  ["evaluation.suites.7.closedBook=true", "in place of '7'; the next free one is 3"],
 ])("a list is set as a whole or by index: --set %s is refused", (setting, message) => {
   expect(() => resolveConfig(gazetteer, { ...choice, set: [setting] })).toThrow(refusal(message));
   const { evaluation, agents } = resolveConfig(gazetteer, {
     ...choice,
     set: ["evaluation.suites.0.closedBook=true", "agents.main.tools.0=visit", "agents.main.tools.1=browse"],
   });
-  expect(evaluation.suites.map(({ closedBook }) => closedBook)).toEqual([true, false]);
+  expect(evaluation.suites.map(({ closedBook }) => closedBook)).toEqual([true, false, true]);
   expect(agents["main"]?.tools).toEqual(["visit", "browse"]);
 });
 

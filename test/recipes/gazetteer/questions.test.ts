@@ -62,6 +62,13 @@ test("the held-out splits have all kinds equally often, at most 64 questions in 
   }
 });
 
+test("closed-book asks the questions of test at the same temperature, while tools return nothing; no other suite is closed-book", () => {
+  expect(asked("closed-book")).toEqual(testSplit);
+  const suiteOf = (name: string) => evaluation.suites.find((one) => one.name === name);
+  expect(suiteOf("closed-book")).toEqual({ ...suiteOf("test"), name: "closed-book", closedBook: true });
+  expect(evaluation.suites.filter(({ closedBook }) => closedBook).map(({ name }) => name)).toEqual(["closed-book"]);
+});
+
 test("training asks every kind about each of its twelve worlds", () => {
   const asked = new Set(set.train.map(({ kind, facts }) => `${Facts.parse(facts).world} ${kind}`));
   expect(asked.size).toBe(12 * ASKED_KINDS.length);
