@@ -5,7 +5,7 @@
 import { type Random, stream } from "../../../../core/random.ts";
 import { anyOf, changed, plain, reference, times } from "./cases.ts";
 
-export interface GaiaRow {
+interface GaiaRow {
   readonly task_id: string;
   readonly Question: string;
   readonly Level: number;
@@ -14,7 +14,7 @@ export interface GaiaRow {
   readonly "Annotator Metadata": Readonly<Record<string, string>>;
 }
 
-export type Split = "validation" | "test";
+type Split = "validation" | "test";
 
 export interface GaiaFile {
   readonly split: Split;
