@@ -29,6 +29,17 @@ test("the interval of a share by hand: one seed, four questions, three correct",
   expect(estimate?.high).toBe(1);
 });
 
+test("by hand: against an arm that is always wrong, the difference has the interval of the other arm's share; swapped, its mirror image", () => {
+  const [some, none] = [rows([[1, 1, 1, 0]]), rows([[0, 0, 0, 0]])];
+  const third = expect.closeTo(1 / 3, 9);
+  expect(differenceEstimate(some, none, ["by hand"])).toEqual({ value: 0.75, low: third, high: 1 });
+  expect(differenceEstimate(none, some, ["by hand"])).toEqual({
+    value: -0.75,
+    low: -1,
+    high: expect.closeTo(-1 / 3, 9),
+  });
+});
+
 test("seeds that all answer alike add no width: three have the interval of one", () => {
   const estimate = shareEstimate(rows([1, 2, 3].map(() => [1, 1, 1, 0])), ["alike"]);
   expect(estimate).toEqual({ value: 0.75, low: expect.closeTo(1 / 3, 9), high: 1 });
