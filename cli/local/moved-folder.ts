@@ -13,10 +13,13 @@ export interface FolderWatch {
   dispose(): void;
 }
 
-/** Calls `fail` once the folder is gone. `message`: that of the error. */
+/** Calls `fail` once the folder is gone, or another one is in its place: the store may make it again. `message`: that of the error. */
 export function watchFolder(folder: string, message: string, fail: (error: unknown) => void): FolderWatch {
+  const opened = identityOf(folder);
   const check = () => {
-    if (!isThere(folder)) throw new MgrpoError("not-found", message);
+    const found = identityOf(folder);
+    const isKnown = opened !== UNKNOWN && found !== UNKNOWN;
+    if (found === undefined || (isKnown && found !== opened)) throw new MgrpoError("not-found", message);
   };
   const timer = setInterval(() => {
     try {
@@ -28,11 +31,15 @@ export function watchFolder(folder: string, message: string, fail: (error: unkno
   return { check, dispose: () => clearInterval(timer) };
 }
 
-/** True also if that is not known: a network file system may fail for a moment. */
-function isThere(path: string): boolean {
+/** A network file system may fail for a moment. */
+const UNKNOWN = "unknown";
+
+/** Undefined: there is no such folder. */
+function identityOf(path: string): string | undefined {
   try {
-    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+    const found = statSync(path, { throwIfNoEntry: false, bigint: true });
+    return found && `${found.dev}:${found.ino}`;
   } catch {
-    return true;
+    return UNKNOWN;
   }
 }

@@ -1,5 +1,5 @@
 /** @file `mgrpo cloud serve`, stopped while its dashboard starts, or because its folder is moved. */
-import { renameSync } from "node:fs";
+import { mkdirSync, renameSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test, vi } from "vitest";
 import { serveCloud } from "../../cli/cloud/serve.ts";
@@ -28,7 +28,10 @@ test("serving stops when its folder is moved, and continues from the folder that
   const serving = serveCloud({ host: "127.0.0.1", port: 0, dir });
   await vi.waitFor(() => expect(print).toHaveBeenCalledTimes(1));
   renameSync(dir, elsewhere);
+  // As a write of the store can.
+  mkdirSync(dir);
   await expect(serving).rejects.toThrow(`${dir} was moved or deleted while it was served, so serving has stopped: put`);
+  rmdirSync(dir);
   renameSync(elsewhere, dir);
   const again = serveCloud({ host: "127.0.0.1", port: 0, dir });
   await vi.waitFor(() => expect(print).toHaveBeenCalledTimes(2));
