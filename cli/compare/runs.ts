@@ -98,7 +98,8 @@ export async function trainRuns(
       progress.started(run);
       const fault = await attempt(next);
       if (fault !== undefined && !signal.aborted) failures.set(run, fault);
-      progress.ended(run, fault);
+      // A run that Ctrl-C stopped has no fault, whatever it printed last.
+      progress.ended(run, fault !== undefined && signal.aborted ? "stopped" : fault);
     }
   };
   await Promise.all(Array.from({ length: jobs }, trainNextRuns));
