@@ -97,7 +97,10 @@ async function resultOf(
 
 /** Gives the attempt the rewards in the result. Throws if they are refused. */
 function giveRewards(attempt: Attempt, result: AppResult): void {
-  if ("failed" in result) return refuseReward(attempt);
+  if ("failed" in result) {
+    refuseReward(attempt);
+    return;
+  }
   const { reward, rewards } = result;
   const fault = attempt.giveRewards({ ...(reward !== undefined && { reward }), ...(rewards && { rewards }) });
   if (fault !== undefined) throw appFault(attempt, fault);
