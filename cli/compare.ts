@@ -153,17 +153,20 @@ async function modelsOf(
   const known = new Map<string, RunModels>();
   const found = new Map<string, RunModels>();
   const findings = new Findings();
-  for (const config of runs) {
-    const key = canonicalJson({ ...config, run: "", seed: 0 });
-    let models = known.get(key);
-    if (models === undefined) {
-      await makeMissingModels(recipeName, recipe, config, { begins: () => false, checkStore: () => {} });
-      models = await preflightModels(config, runs, findings);
-      known.set(key, models);
+  try {
+    for (const config of runs) {
+      const key = canonicalJson({ ...config, run: "", seed: 0 });
+      let models = known.get(key);
+      if (models === undefined) {
+        await makeMissingModels(recipeName, recipe, config, { begins: () => false, checkStore: () => {} });
+        models = await preflightModels(config, runs, findings);
+        known.set(key, models);
+      }
+      found.set(config.run, models);
     }
-    found.set(config.run, models);
+  } finally {
+    findings.reportAndThrow();
   }
-  findings.reportAndThrow();
   return found;
 }
 
@@ -174,7 +177,7 @@ async function preflightModels(given: RunConfig, runs: readonly RunConfig[], fin
   const config = await pinModels(given, startedModels(runs, given));
   const site = { workers: "here", models: "read", begins: () => false, checkStore: checkRunsFolder } as const;
   const { bases } = await preflight(config, site, findings);
-  if (findings.all.some(({ severity }) => severity === "error")) findings.reportAndThrow();
+  findings.throwErrors();
   const models = new Map(Object.entries(config.agents).map(([name, { model }]) => [name, model]));
   return { models, bases: await identifyBases(bases) };
 }
@@ -204,12 +207,12 @@ async function trainAll(
     const failed = await trainRuns(runs, folder, recipe, options, progress, signal);
     for (const [run, fault] of failed) failures.set(run, fault);
   };
-  const leadRuns = seeds.map((seed) => leadRun(plan, seed));
   if (options.tokens !== undefined) {
     const entries = [plan.first, ...others];
     await train(seeds.flatMap((seed) => entries.map((entry) => plan.runOf(entry, seed, options.tokens))));
     return { planned, failures };
   }
+  const leadRuns = seeds.map((seed) => leadRun(plan, seed));
   await train(leadRuns.slice(0, 1));
   for (const [i, lead] of leadRuns.entries()) {
     const budget = sampledIn(readRecord(folder, lead, options.mixed));

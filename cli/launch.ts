@@ -10,12 +10,14 @@ import { RunConfig } from "../core/contracts/config.ts";
 import type { Deployment } from "../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../core/contracts/keys.ts";
 import { canonicalJson, parseJson } from "../core/contracts/parse.ts";
+import type { QuestionSet } from "../core/contracts/question.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Store } from "../core/ports.ts";
 import { differences } from "../core/training/differences.ts";
 import { policiesOf, resolveConfig } from "../core/training/resolve-config.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { composeFunctions } from "../functions/compose.ts";
+import { recordBytes } from "../gpu-workers/identity.ts";
 import { openNamedRecipe } from "../recipes/registry.ts";
 import { openRewards } from "../recipes/rewards.ts";
 import {
@@ -82,11 +84,12 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     };
     const cloud = { store, functions: composeFunctions(store) };
     const start = (one: RunConfig) => startOrResume(cloud, one, () => bases, checked, raised);
-    const config = options.run === undefined ? await startUnnamed(store, planned, freeName, start) : planned;
+    const config =
+      options.run === undefined ? await startUnnamed(store, { planned, questions }, freeName, start) : planned;
     if (options.run !== undefined) await start(config);
     const workers = await neededWorkers(store, config);
     const manual = deployment ? manualWorkers(config, workers, deployment) : workers;
-    if (workers.length === 0) printUnchanged(run);
+    if (workers.length === 0) printUnchanged(config.run);
     else print(config, names, manual, workers.length > manual.length);
   } finally {
     store.close();
@@ -124,16 +127,24 @@ async function firstFree(
 
 const isStarted = async ({ table }: Store, run: string) => (await table.get(tableKeys.run(run))) !== undefined;
 
-/** Starts a run that the user did not name. If another launch takes a name meanwhile, the next free one is used. Returns the run's config. */
+/**
+ * Starts a run that the user did not name. If a launch with other settings or questions takes a name meanwhile, the next free one is used; equal
+ * launches at the same time share a run. Returns the run's config.
+ */
 async function startUnnamed(
   store: Store,
-  planned: RunConfig,
+  { planned, questions }: { planned: RunConfig; questions: QuestionSet },
   freeName: (isTaken: (name: string) => Promise<boolean>) => Promise<string>,
   start: (config: RunConfig) => Promise<void>,
 ): Promise<RunConfig> {
   const isOther = async (run: string) => {
-    const stored = await store.objects.get(objectKeys.config(run));
-    return stored !== undefined && new TextDecoder().decode(stored) !== canonicalJson({ ...planned, run });
+    const differs = async (key: string, own: Uint8Array) => {
+      const stored = await store.objects.get(key);
+      return stored !== undefined && !Buffer.from(own).equals(stored);
+    };
+    // A launch stores the questions first.
+    if (await differs(objectKeys.questions(run), recordBytes(questions))) return true;
+    return differs(objectKeys.config(run), new TextEncoder().encode(canonicalJson({ ...planned, run })));
   };
   for (;;) {
     const run = await freeName(async (name) => (await isStarted(store, name)) || (await isOther(name)));

@@ -22,7 +22,7 @@ export function findTrainedRun(name: string): RunFolder | undefined {
   if (!folder || existsSync(folder.checkpoints)) return folder;
   throw new MgrpoError(
     "not-found",
-    `run '${name}' has no checkpoints yet, at ${folder.checkpoints}: it writes them when it finishes; until then, \`${MGRPO} export ${quoted(name)}\` writes a folder for eval and serve`,
+    `run '${name}' has no checkpoints yet, at ${folder.checkpoints}: \`${MGRPO} export ${quoted(name)}\` writes a folder of its last step for eval and serve`,
   );
 }
 

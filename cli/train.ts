@@ -46,7 +46,7 @@ export async function train(recipeName: string, options: TrainOptions): Promise<
     options.run === undefined
       ? createUnnamedRun(planned, freeName)
       : { config: planned, folder: createRunFolder(planned) };
-  const dashboard = await openDashboard(run, options.open);
+  const dashboard = await openDashboard(config.run, options.open);
   printOpening(config, folder, bases, dashboard?.link);
   const report = await trainLocally({
     config,

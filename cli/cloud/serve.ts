@@ -51,6 +51,7 @@ export async function serveCloud(options: CloudServeOptions): Promise<void> {
       reportEnvironment(session.environment, environmentFile);
       if (uiPort !== undefined) dashboard = await serveDashboard(session.environment, host, uiPort, stop.signal);
       await showActivity(session, stop.signal);
+      stop.rethrow();
       presence.check();
     } finally {
       presence.dispose();

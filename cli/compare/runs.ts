@@ -98,7 +98,7 @@ export async function trainRuns(
       progress.started(run);
       const fault = await attempt(next);
       if (fault !== undefined && !signal.aborted) failures.set(run, fault);
-      // A run that Ctrl-C stopped has no fault, whatever it printed last.
+      // Whatever it printed last, a run that Ctrl-C stopped is reported as stopped.
       progress.ended(run, fault !== undefined && signal.aborted ? "stopped" : fault);
     }
   };

@@ -37,7 +37,7 @@ test.each<[name: string, suites: object[], printed: object]>([
   expect(await printedJson(...launch)).toMatchObject([expected]);
 });
 
-test("runs that are launched at the same time without names get different ones", async () => {
+test("runs with different settings that are launched at the same time without names get different ones", async () => {
   const launch = (steps: number) => {
     const args = ["launch", RELAY, "--steps", String(steps), "--seed", "7", ...relaySettings()];
     return buildProgram().parseAsync(args, { from: "user" });

@@ -296,5 +296,7 @@ function testClosed(subject: EngineSubject) {
     await expect(trainer.optimizerStep(ADAM)).rejects.toMatchObject(refusal);
     await expect(trainer.save()).rejects.toMatchObject(refusal);
     await expect(trainer.load(subject.files)).rejects.toMatchObject(refusal);
+    await expect(trainer.forwardBackward([], CLIPPED, 1)).rejects.toMatchObject(refusal);
+    await trainer.close();
   });
 }

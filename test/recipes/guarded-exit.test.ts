@@ -37,14 +37,43 @@ test.each([
   );
 });
 
-test("outside a user's code, process.exit ends the process", () => {
-  const module = join(import.meta.dirname, "../../recipes/guarded-exit.ts");
-  const script = `import { withoutExit } from ${JSON.stringify(module)};
+test.each([
+  [
+    "after an app has run",
+    7,
+    `await withoutExit("stay", async () => new Promise((resolve) => setTimeout(resolve, 1)));
+    process.exit(7);`,
+  ],
+  [
+    "if an app has wrapped it",
+    7,
+    `withoutExit("stay", () => {
+      const { exit } = process;
+      process.exit = (code) => exit(code);
+    });
     withoutExit("stay", () => {});
-    await withoutExit("stay", async () => new Promise((resolve) => setTimeout(resolve, 1)));
-    process.exit(7);`;
+    process.exit(7);`,
+  ],
+  [
+    "at the second Ctrl-C, if an app listened first",
+    130,
+    `setTimeout(() => {}, 60_000);
+    withoutExit("stay", () => process.on("SIGINT", () => {}));
+    const stopped = new Promise((resolve) => onStopSignal(resolve));
+    process.kill(process.pid, "SIGINT");
+    await stopped;
+    setTimeout(() => process.kill(process.pid, "SIGINT"), 600);`,
+  ],
+])("outside a user's code, process.exit ends the process: %s", (_when, status, body) => {
+  const [guard, signals] = ["recipes/guarded-exit.ts", "gpu-workers/stop-signals.ts"].map((file) =>
+    JSON.stringify(join(import.meta.dirname, "../..", file)),
+  );
+  const script = `import { withoutExit } from ${guard};
+    import { onStopSignal } from ${signals};
+    withoutExit("stay", () => {});
+    ${body}`;
   const run = () =>
     execFileSync(process.execPath, ["--import", "tsx", "--input-type=module", "-e", script], { stdio: "pipe" });
-  expect(run).toThrow(expect.objectContaining({ status: 7 }));
+  expect(run).toThrow(expect.objectContaining({ status }));
   expect(withoutExit("stay", () => 1)).toBe(1);
 });
