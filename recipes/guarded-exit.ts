@@ -11,11 +11,9 @@ const remedies = new AsyncLocalStorage<string>();
 
 /** Calls a user's code, in which, and in whatever it starts, `process.exit` throws. @param remedy what to do instead. */
 export function withoutExit<T>(remedy: string, code: () => T): T {
-  // Once: a user's code may wrap `process.exit` after it.
-  if (exit === undefined) {
-    exit = process.exit.bind(process);
-    process.exit = guardedExit;
-  }
+  // Only the first one: a later one may be a wrapper of `guardedExit`.
+  exit ??= process.exit.bind(process);
+  process.exit = guardedExit;
   return remedies.run(remedy, code);
 }
 

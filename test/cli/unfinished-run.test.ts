@@ -21,7 +21,7 @@ test("ask, eval and serve refuse a run that has not finished", async () => {
     await expect(plan()).rejects.toMatchObject({
       code: "not-found",
       message: expect.stringMatching(
-        `at ${checkpoints}: it writes them when it finishes; .* export ${run}\` writes a folder`,
+        `at ${checkpoints}: .* export ${run}\` writes a folder of its last step for eval and serve`,
       ),
     });
 });
