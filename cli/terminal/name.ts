@@ -26,7 +26,7 @@ export function commandName(environment: NodeJS.ProcessEnv, cwd: string, entry =
 
 /**
  * In double quotes if a shell would not take it as one word: POSIX shells, cmd and PowerShell all accept them. A backslash comes before the
- * characters that POSIX shells expand even there. An exclamation mark, which Bash and Zsh expand in spite of it, needs single quotes.
+ * characters that POSIX shells expand even there. An exclamation mark, which Bash and Zsh expand there too, needs single quotes.
  */
 export function quotedPath(path: string): string {
   if (path.includes("!") && process.platform !== "win32") return quoted(path);
