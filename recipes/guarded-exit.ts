@@ -1,6 +1,6 @@
 /**
- * @file `process.exit` in an app, or in a module of a recipe while it is imported: here it would end everything that the process does, without a
- * message. It throws an error instead. The code of this program itself may still end the process.
+ * @file `process.exit` in an app or a tool, or in a module of a recipe while it is imported: here it would end everything that the process does,
+ * without a message. It throws an error instead. The code of this program itself may still end the process.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,7 @@
 /** @file Opens a recipe: its config and questions, its tools, its app. rewards.ts opens its rewards. */
 import { dirname } from "node:path";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
+import type { Tool } from "../core/ports.ts";
 import type {
   OpenedTools,
   OpenTools,
@@ -81,11 +82,34 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
   );
 }
 
+/** Instead of `process.exit` in a tool. */
+const FAILING = "throw an error if the tool cannot do its work";
+
+/** The same tools, in which `process.exit` throws. A tool whose `run` is not a function is refused where an agent is offered it. */
+function withoutExits(opened: OpenedTools): OpenedTools {
+  const { allowance } = opened;
+  const guarded = Array.from(opened.tools, ([name, tool]): [string, Tool] => [
+    name,
+    typeof tool?.run === "function" ? toolWithoutExit(tool) : tool,
+  ]);
+  return { tools: new Map(guarded), ...(allowance && { allowance }), close: () => opened.close() };
+}
+
+function toolWithoutExit(tool: Tool): Tool {
+  const { name, description, parameters } = tool;
+  return { name, description, parameters, run: (args, context) => withoutExit(FAILING, () => tool.run(args, context)) };
+}
+
 /**
  * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed or a user's function throws (an MgrpoError that it throws is
  * kept), and with `config-invalid` if the config has settings for tools that take none.
  */
-export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
+export async function openTools(module: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
+  const opened = await openGiven(module, opening);
+  return bundledName(TOOLS, opening.config.recipe) === undefined ? withoutExits(opened) : opened;
+}
+
+async function openGiven({ tools }: ToolsModule, opening: ToolsOpening): Promise<OpenedTools> {
   const { recipe, tools: settings } = opening.config;
   if (typeof tools === "function") {
     const opened: Partial<OpenedTools> | undefined = await callTools(tools, opening);
@@ -112,7 +136,7 @@ export async function openTools({ tools }: ToolsModule, opening: ToolsOpening): 
 /** What the user's function returns. An exception in it may be an outage of what the tools connect to, so a retry may help. */
 async function callTools(tools: OpenTools, opening: ToolsOpening): Promise<OpenedTools> {
   try {
-    return await tools(opening);
+    return await withoutExit(FAILING, () => tools(opening));
   } catch (cause) {
     const { recipe } = opening.config;
     const file = fileOfPart(recipe, "tools");

@@ -4,9 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import type { RolloutContext } from "../../core/recipe.ts";
+import type { ToolContext } from "../../core/ports.ts";
+import type { RolloutContext, ToolsOpening } from "../../core/recipe.ts";
 import { withoutExit } from "../../recipes/guarded-exit.ts";
-import { openRollout } from "../../recipes/registry.ts";
+import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "exit-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -34,6 +35,23 @@ test.each([
   const rollout = await openRollout(recipeWith(`export const rollout = async () => {\n  ${body}\n};`));
   await expect(rollout({} as RolloutContext)).rejects.toThrow(
     /^process\.exit\(1\) was called at .*rollout\.mjs:[23]:11: throw an error, or return \{ failed \}/,
+  );
+});
+
+test.each([
+  ["a tool", 'export const tools = new Map([["end", TOOL]]);'],
+  [
+    "a tool of an opening function",
+    'export const tools = async () => ({ tools: new Map([["end", TOOL]]), close: async () => {} });',
+  ],
+])("%s that ends the process throws instead", async (_what, module) => {
+  const own = mkdtempSync(join(folder, "tools-"));
+  const tool = '{ name: "end", run: async () => process.exit(3) }';
+  writeFileSync(join(own, "tools.mjs"), module.replace("TOOL", tool));
+  const opening = { config: { recipe: own, tools: {} }, environment: {} } as unknown as ToolsOpening;
+  const { tools } = await openTools(await openToolsModule(own), opening);
+  await expect(tools.get("end")?.run({} as never, {} as ToolContext)).rejects.toThrow(
+    /^process\.exit\(3\) was called at .*tools\.mjs:1:\d+: throw an error if the tool cannot do its work$/,
   );
 });
 
