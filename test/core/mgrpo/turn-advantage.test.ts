@@ -115,6 +115,16 @@ test("turns are compared within one agent, a sub-agent's with their aligned weig
   expect(hasSignal(off["main"])).toBe(false);
 });
 
+test("a conversation whose turns the recipe does not reward has no offsets, and those of the others do not count it", () => {
+  const rewarded = scored(1, [1, 0], [[1, [1, 0]]]);
+  const { turns: _own, ...unrewarded } = scored(1, [], [[1, []]]);
+  const calls = unrewarded.invocations["s"]?.map(({ turns: _turns, ...call }) => call) ?? [];
+  const group = { 0: rewarded, 1: { ...unrewarded, invocations: { s: calls } } };
+  const { main, s } = finalizeGroup(group, "main", ["s"], options, [1]);
+  expect(main?.turns).toEqual([[1, -1], []]);
+  expect(s?.turns).toEqual([[1, -1], []]);
+});
+
 test("a turn's offset reaches each of its tokens; offsets for another number of turns are refused", () => {
   const trajectory = { agent: "s", version: 0, tokens: [1, 2, 3, 4, 5], logProbs: [-1, -1, -1] };
   const actions: [number, number][] = [
