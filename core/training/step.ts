@@ -101,8 +101,9 @@ function nextPlan({ config, questions, run, steps, planned, basis }: StepSnapsho
 }
 
 function advanceOpen({ config, questions, run, complete }: StepSnapshot, step: StepRecord): StoreCommand[] {
-  const { groups, earlier } = complete.get(step.step) ?? {};
-  if (!groups || !earlier) return [];
+  const found = complete.get(step.step);
+  if (!found) return [];
+  const { groups, earlier } = found;
   const missing = missingGroups(config, step, groups);
   if (missing.length > 0) return missing;
   const present = groups.flatMap((group) => group ?? []);

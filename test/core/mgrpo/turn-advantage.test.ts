@@ -116,10 +116,11 @@ test("turns are compared within one agent, a sub-agent's with their aligned weig
 });
 
 test("a conversation whose turns the recipe does not reward has no offsets, and those of the others do not count it", () => {
-  const rewarded = scored(1, [1, 0], [[1, [1, 0]]]);
-  const { turns: _own, ...unrewarded } = scored(1, [], [[1, []]]);
-  const calls = unrewarded.invocations["s"]?.map(({ turns: _turns, ...call }) => call) ?? [];
-  const group = { 0: rewarded, 1: { ...unrewarded, invocations: { s: calls } } };
+  const unrewarded: RolloutScore = {
+    ...{ reward: 1, correct: 1, wellFormed: true, tokens: 1 },
+    invocations: { s: [{ id: "0".repeat(22), reward: 1, expert: 0 }] },
+  };
+  const group = { 0: scored(1, [1, 0], [[1, [1, 0]]]), 1: unrewarded };
   const { main, s } = finalizeGroup(group, "main", ["s"], options, [1]);
   expect(main?.turns).toEqual([[1, -1], []]);
   expect(s?.turns).toEqual([[1, -1], []]);

@@ -53,12 +53,14 @@ test("a sharded model is complete only with its index and as many shards as thei
 
 test("a set that lacks shards makes the checkpoint incomplete, however many shards its names state", () => {
   for (const shards of [
-    ["1-of-99999999999"],
-    ["4-of-3"],
-    ["0-of-3", "1-of-3", "2-of-3"],
-    ["1-of-3", "2-of-3", "4-of-3"],
+    ["model-1-of-99999999999"],
+    ["model-4-of-3"],
+    ["model-0-of-3", "model-1-of-3", "model-2-of-3"],
+    ["model-1-of-3", "model-2-of-3", "model-4-of-3"],
+    // Two sets, of which each lacks a shard.
+    ["text-model-1-of-2", "vision-model-2-of-2"],
   ]) {
-    const part = Object.fromEntries(shards.map((shard) => [`model-${shard}.safetensors`, 5]));
+    const part = Object.fromEntries(shards.map((shard) => [`${shard}.safetensors`, 5]));
     const now = listing({ a: { ...whole, ...part, [MARKER]: 0 }, b: { ...whole, [MARKER]: 0 } });
     expect(completeCheckpoints(nothing, now)).toEqual(["b"]);
   }
