@@ -95,6 +95,7 @@ test("a large limit is printed in full, a small one to four significant digits",
   expect(overBudgetReason(runOf({ maxUsd: 12_345 }), spent)).toMatch(/: \$12345\.60 of \$12345 for 9\.00 worker hours/);
   expect(overBudgetReason(runOf({ maxUsd: 100 }), spent)).toMatch(/ of \$100 for /);
   expect(overBudgetReason(runOf({ maxUsd: 0.0043216 }), spent)).toMatch(/ of \$0\.004322 for /);
+  expect(overBudgetReason(runOf({ maxUsd: 0.05 }), { ...spent, usd: 0.1 })).toMatch(/: \$0\.10 of \$0\.05 for /);
 });
 
 test("a raised limit is the new total: a repeat changes nothing, a lower or spent one is refused", () => {
@@ -129,6 +130,11 @@ test("the write of a raised budget has the status and the old limits as its cond
     ],
     when: [{ equals: [["status"], "halted"] }, { equals: [["maxHours"], 2] }],
   });
+});
+
+test("a finished run whose budget is raised stays finished", () => {
+  const finished = runOf({ status: "finished" });
+  expect(raiseBudget(finished, { maxHours: 4, maxUsd: null }).set?.[0]).toEqual([["status"], "finished"]);
 });
 
 test.each<[what: string, budget: RunConfigInput["budget"], message: RegExp]>([

@@ -43,9 +43,9 @@ test("runs are listed unless they have an expiry; all runs are those and the arc
   const table = memoryTable();
   for (const run of ["b", "a"]) await table.insert(tableKeys.listed(run), { run });
   await table.insert(tableKeys.listed("old"), { run: "old", progress: "finished", progressAt: 1, expiresAt: 2 });
-  for (const run of ["old", "older"]) await table.insert(tableKeys.archived(run), { run });
+  for (const run of ["old", "aged"]) await table.insert(tableKeys.archived(run), { run });
   expect(await listedRuns(table)).toEqual([{ run: "a" }, { run: "b" }]);
-  expect(await allRuns(table)).toEqual(["a", "b", "old", "older"]);
+  expect(await allRuns(table)).toEqual(["a", "aged", "b", "old"]);
 });
 
 test("a damaged entry of the list is listed by its run's name alone", async () => {
