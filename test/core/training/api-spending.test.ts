@@ -39,6 +39,27 @@ describe("the charge of a judge's request", () => {
     expect(await judgesOf(table)).toEqual(judges(2, 6000));
   });
 
+  test("the record is the shard of the claim's name: the sum of its character codes modulo 16", async () => {
+    const table = memoryTable();
+    // "q" has the code 113.
+    await new JudgeCharge(table, "r", claimOf("q")).reserve(0.001);
+    expect(await table.get(tableKeys.judgeSpending("r", 1))).toMatchObject({ microUsd: 1000 });
+  });
+
+  test("after settling nothing is reserved: the call is refused and writes nothing", async () => {
+    const table = memoryTable();
+    let updates = 0;
+    const counting: Table = { ...table, update: (change) => table.update(change).finally(() => updates++) };
+    const charge = new JudgeCharge(counting, "r", claimOf("ask"));
+    await charge.settle(1, 0.002);
+    const before = updates;
+    await expect(charge.reserve(0.001)).rejects.toMatchObject({
+      code: "canceled",
+      message: "the call has settled, so nothing is reserved for it",
+    });
+    expect([updates, await judgesOf(table)]).toEqual([before, judges(1, 2000)]);
+  });
+
   test("votes are reserved one by one, and settled together", async () => {
     const table = memoryTable();
     const charge = new JudgeCharge(table, "r", claimOf("ask"));
