@@ -22,6 +22,11 @@ let exit: typeof process.exit | undefined;
 function guardedExit(code?: number | string | null): never {
   const remedy = remedies.getStore();
   if (remedy === undefined && exit) return exit(code);
-  const [, caller = "an unknown place"] = framesOf(new Error(), fileURLToPath);
-  throw new Error(`process.exit(${code ?? ""}) was called at ${caller}: ${remedy}`);
+  const here = new Error();
+  Error.captureStackTrace(here, guardedExit);
+  const [caller = "an unknown place"] = framesOf(here, fileURLToPath);
+  const refusal = new Error(`process.exit(${code ?? ""}) was called at ${caller}: ${remedy}`);
+  // A reader of its stack finds the user's code first.
+  Error.captureStackTrace(refusal, guardedExit);
+  throw refusal;
 }

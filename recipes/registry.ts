@@ -84,15 +84,22 @@ export async function openRollout(nameOrPath: string): Promise<Rollout> {
 
 /** Instead of `process.exit` in a tool. */
 const FAILING = "throw an error if the tool cannot do its work";
+/** Instead of `process.exit` in the function that opens tools, or in the one that closes them. */
+const OPENING = "throw an error if the tools cannot be opened";
+const CLOSING = "let close() end only what tools() opened";
 
 /** The same tools, in which `process.exit` throws. A tool whose `run` is not a function is refused where an agent is offered it. */
 function withoutExits(opened: OpenedTools): OpenedTools {
   const { allowance } = opened;
-  const guarded = Array.from(opened.tools, ([name, tool]): [string, Tool] => [
+  const guarded = [...opened.tools].map(([name, tool]): [string, Tool] => [
     name,
     typeof tool?.run === "function" ? toolWithoutExit(tool) : tool,
   ]);
-  return { tools: new Map(guarded), ...(allowance && { allowance }), close: () => opened.close() };
+  return {
+    tools: new Map(guarded),
+    ...(allowance && { allowance }),
+    close: () => withoutExit(CLOSING, async () => opened.close()),
+  };
 }
 
 function toolWithoutExit(tool: Tool): Tool {
@@ -136,7 +143,7 @@ async function openGiven({ tools }: ToolsModule, opening: ToolsOpening): Promise
 /** What the user's function returns. An exception in it may be an outage of what the tools connect to, so a retry may help. */
 async function callTools(tools: OpenTools, opening: ToolsOpening): Promise<OpenedTools> {
   try {
-    return await withoutExit(FAILING, () => tools(opening));
+    return await withoutExit(OPENING, () => tools(opening));
   } catch (cause) {
     const { recipe } = opening.config;
     const file = fileOfPart(recipe, "tools");

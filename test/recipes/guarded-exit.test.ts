@@ -3,9 +3,11 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, expect, test } from "vitest";
 import type { ToolContext } from "../../core/ports.ts";
 import type { RolloutContext, ToolsOpening } from "../../core/recipe.ts";
+import { framesOf } from "../../core/stack-frames.ts";
 import { withoutExit } from "../../recipes/guarded-exit.ts";
 import { openRollout, openTools, openToolsModule } from "../../recipes/registry.ts";
 
@@ -50,9 +52,22 @@ test.each([
   writeFileSync(join(own, "tools.mjs"), module.replace("TOOL", tool));
   const opening = { config: { recipe: own, tools: {} }, environment: {} } as unknown as ToolsOpening;
   const { tools } = await openTools(await openToolsModule(own), opening);
-  await expect(tools.get("end")?.run({} as never, {} as ToolContext)).rejects.toThrow(
+  const ended = Promise.resolve(tools.get("end")?.run({} as never, {} as ToolContext));
+  const error = await ended.catch((thrown: unknown) => thrown);
+  expect(framesOf(error, fileURLToPath)[0]).toMatch(/tools\.mjs:1:\d+$/);
+  await expect(ended).rejects.toThrow(
     /^process\.exit\(3\) was called at .*tools\.mjs:1:\d+: throw an error if the tool cannot do its work$/,
   );
+});
+
+test("a function that opens tools and ends the process is refused, with the place", async () => {
+  const own = mkdtempSync(join(folder, "tools-"));
+  writeFileSync(join(own, "tools.mjs"), "export const tools = async () => process.exit(4);");
+  const opening = { config: { recipe: own, tools: {} }, environment: {} } as unknown as ToolsOpening;
+  await expect(openTools(await openToolsModule(own), opening)).rejects.toMatchObject({
+    code: "recipe-invalid",
+    message: expect.stringMatching(/tools\(\) threw Error: process\.exit\(4\) was called at .*tools\.mjs:1:\d+: /),
+  });
 });
 
 test.each([
