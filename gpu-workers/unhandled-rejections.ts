@@ -5,6 +5,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Tool } from "../core/ports.ts";
+import { toolsWithin } from "../core/tools-within.ts";
 import type { AppRunner } from "./gateway/app-rollout.ts";
 
 const reports = new AsyncLocalStorage<(error: unknown) => void>();
@@ -49,14 +50,7 @@ export function toolsReportingUnhandledRejections(
   report: (error: unknown, tool: string) => void,
 ): ReadonlyMap<string, Tool> {
   listen();
-  return new Map([...tools].map(([name, tool]) => [name, reportingTool(tool, (error) => report(error, name))]));
-}
-
-function reportingTool(tool: Tool, report: (error: unknown) => void): Tool {
-  // A tool whose `run` is not a function is refused where an agent is offered it.
-  if (typeof tool.run !== "function") return tool;
-  const { name, description, parameters } = tool;
-  return { name, description, parameters, run: (args, context) => reports.run(report, () => tool.run(args, context)) };
+  return toolsWithin(tools, (name, call) => reports.run((error) => report(error, name), call));
 }
 
 function listen(): void {

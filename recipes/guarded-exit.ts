@@ -22,9 +22,7 @@ let exit: typeof process.exit | undefined;
 function guardedExit(code?: number | string | null): never {
   const remedy = remedies.getStore();
   if (remedy === undefined && exit) return exit(code);
-  const here = new Error();
-  Error.captureStackTrace(here, guardedExit);
-  const [caller = "an unknown place"] = framesOf(here, fileURLToPath);
+  const [, caller = "an unknown place"] = framesOf(new Error(), fileURLToPath);
   const refusal = new Error(`process.exit(${code ?? ""}) was called at ${caller}: ${remedy}`);
   // A reader of its stack finds the user's code first.
   Error.captureStackTrace(refusal, guardedExit);

@@ -1,7 +1,6 @@
 /** @file Opens a recipe: its config and questions, its tools, its app. rewards.ts opens its rewards. */
 import { dirname } from "node:path";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
-import type { Tool } from "../core/ports.ts";
 import type {
   OpenedTools,
   OpenTools,
@@ -12,6 +11,7 @@ import type {
   ToolsModule,
   ToolsOpening,
 } from "../core/recipe.ts";
+import { toolsWithin } from "../core/tools-within.ts";
 import { checkedRecipe } from "./checked-recipe.ts";
 import { whatThrew } from "./checked-rewards.ts";
 import { withoutExit } from "./guarded-exit.ts";
@@ -88,24 +88,12 @@ const FAILING = "throw an error if the tool cannot do its work";
 const OPENING = "throw an error if the tools cannot be opened";
 const CLOSING = "let close() end only what tools() opened";
 
-/** The same tools, in which `process.exit` throws. A tool whose `run` is not a function is refused where an agent is offered it. */
-function withoutExits(opened: OpenedTools): OpenedTools {
-  const { allowance } = opened;
-  const guarded = [...opened.tools].map(([name, tool]): [string, Tool] => [
-    name,
-    typeof tool?.run === "function" ? toolWithoutExit(tool) : tool,
-  ]);
-  return {
-    tools: new Map(guarded),
-    ...(allowance && { allowance }),
-    close: () => withoutExit(CLOSING, async () => opened.close()),
-  };
-}
-
-function toolWithoutExit(tool: Tool): Tool {
-  const { name, description, parameters } = tool;
-  return { name, description, parameters, run: (args, context) => withoutExit(FAILING, () => tool.run(args, context)) };
-}
+/** The same tools, in which, and in whose `close`, `process.exit` throws. */
+const withoutExits = (opened: OpenedTools): OpenedTools => ({
+  ...opened,
+  tools: toolsWithin(opened.tools, (_name, call) => withoutExit(FAILING, call)),
+  close: () => withoutExit(CLOSING, async () => opened.close()),
+});
 
 /**
  * Opens a recipe's tools. Rejects with `recipe-invalid` if they are malformed or a user's function throws (an MgrpoError that it throws is
@@ -142,12 +130,13 @@ async function openGiven({ tools }: ToolsModule, opening: ToolsOpening): Promise
 
 /** What the user's function returns. An exception in it may be an outage of what the tools connect to, so a retry may help. */
 async function callTools(tools: OpenTools, opening: ToolsOpening): Promise<OpenedTools> {
+  const { recipe } = opening.config;
+  if (bundledName(TOOLS, recipe) !== undefined) return tools(opening);
   try {
     return await withoutExit(OPENING, () => tools(opening));
   } catch (cause) {
-    const { recipe } = opening.config;
     const file = fileOfPart(recipe, "tools");
-    if (isMgrpoError(cause) || file === undefined || bundledName(TOOLS, recipe) !== undefined) throw cause;
+    if (isMgrpoError(cause) || file === undefined) throw cause;
     throw new MgrpoError("recipe-invalid", `${file}: tools() ${whatThrew(file, cause)}`, { retryable: true, cause });
   }
 }

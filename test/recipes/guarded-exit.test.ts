@@ -60,6 +60,17 @@ test.each([
   );
 });
 
+test("a function that closes tools and ends the process throws instead", async () => {
+  const own = mkdtempSync(join(folder, "tools-"));
+  const module = "export const tools = async () => ({ tools: new Map(), close: async () => process.exit(5) });";
+  writeFileSync(join(own, "tools.mjs"), module);
+  const opening = { config: { recipe: own, tools: {} }, environment: {} } as unknown as ToolsOpening;
+  const { close } = await openTools(await openToolsModule(own), opening);
+  await expect(close()).rejects.toThrow(
+    /^process\.exit\(5\) was called at .*tools\.mjs:1:\d+: let close\(\) end only what tools\(\) opened$/,
+  );
+});
+
 test("a function that opens tools and ends the process is refused, with the place", async () => {
   const own = mkdtempSync(join(folder, "tools-"));
   writeFileSync(join(own, "tools.mjs"), "export const tools = async () => process.exit(4);");
