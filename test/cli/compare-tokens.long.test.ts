@@ -22,7 +22,9 @@ test("all runs start side by side, sample at least the budget, and end with the 
   expect(events).toEqual([...seedBySeed, ...seedBySeed.map(() => "finished"), "note"]);
 
   const summary = Comparison.parse(JSON.parse(readFileSync(join(folder, "results/compare/summary.json"), "utf8")));
-  for (const { steps, sampledTokens, short } of summary.arms.flatMap(({ runs }) => runs)) {
+  const runs = summary.arms.flatMap((arm) => arm.runs);
+  expect(runs).toHaveLength(seedBySeed.length);
+  for (const { steps, sampledTokens, short } of runs) {
     expect(short).toBe(false);
     expect(sampledTokens).toBeGreaterThanOrEqual(BUDGET);
     expect(steps).toBeLessThanOrEqual(3);

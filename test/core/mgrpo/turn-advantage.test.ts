@@ -115,7 +115,7 @@ test("turns are compared within one agent, a sub-agent's with their aligned weig
   expect(hasSignal(off["main"])).toBe(false);
 });
 
-test("a conversation whose turns the recipe does not reward has no offsets, and those of the others do not count it", () => {
+test("a conversation without turn rewards gets no offsets and does not change those of the others", () => {
   const unrewarded: RolloutScore = {
     ...{ reward: 1, correct: 1, wellFormed: true, tokens: 1 },
     invocations: { s: [{ id: "0".repeat(22), reward: 1, expert: 0 }] },
