@@ -24,6 +24,7 @@ import {
 import { withJudge } from "./judge/option.ts";
 import { EVALUATION_RUN } from "./local/evaluate-team.ts";
 import { pinModels } from "./local/hub-models.ts";
+import { otherRelease } from "./local/other-release.ts";
 import { type RunStatus, readConfig, readStatus, runNames } from "./local/run-folder.ts";
 import { chooseSuite, type SuiteOptions } from "./suite/choose.ts";
 import type { PlannedEvaluation } from "./suite/evaluate.ts";
@@ -161,11 +162,13 @@ function armOf(target: string, { stored, status, endpoint }: FoundTeam, wanted: 
 }
 
 /**
- * Why sampled scores can differ from those of the run's own evaluation of this team. With none of these reasons, and no `--set` that changes how
+ * Why scores can differ from those of the run's own evaluation of this team. With none of these reasons, and no `--set` that changes how
  * answers are sampled, the samples are the same on the same kind of CPU; a GPU or another CPU may round differently.
  */
 function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunStatus): string[] {
-  if (evaluation.suites.every(({ temperature }) => temperature === 0)) return [];
+  const other = otherRelease(status);
+  const fromRelease = other === undefined ? [] : [`scores can differ from the report of run '${status.run}': ${other}`];
+  if (evaluation.suites.every(({ temperature }) => temperature === 0)) return fromRelease;
   const remote = Object.keys(agents).find((agent) => samplesElsewhere(agents[agent]?.policy ?? ""));
   const reasons = [
     ...(status.state === "finished"
@@ -174,7 +177,10 @@ function scoreDifferences({ seed, agents, evaluation }: RunConfig, status: RunSt
     ...(seed === status.seed ? [] : [`--seed ${seed} is not the run's seed ${status.seed}`]),
     ...(remote === undefined ? [] : [`agent '${remote}' samples on a server, which draws its own random numbers`]),
   ];
-  return reasons.map((reason) => `sampled scores can differ from the report of run '${status.run}': ${reason}`);
+  const sampled = reasons.map(
+    (reason) => `sampled scores can differ from the report of run '${status.run}': ${reason}`,
+  );
+  return [...fromRelease, ...sampled];
 }
 
 const samplesElsewhere = (policy: string): boolean => isEndpointPolicy(policy) || policy.startsWith(TINKER);

@@ -4,6 +4,7 @@ import { MgrpoError } from "../core/errors.ts";
 import { type RaisedBudget, raisesBudget } from "../core/training/run-budget.ts";
 import { openRecipe } from "../recipes/registry.ts";
 import { readBases } from "./local/base-models.ts";
+import { otherRelease } from "./local/other-release.ts";
 import { preflight } from "./local/preflight.ts";
 import {
   checkRunsFolder,
@@ -50,6 +51,8 @@ export async function resume(run: string, options: ResumeOptions): Promise<void>
   const recipe = await openRecipe(config.recipe);
   const site = { workers: "here", models: "stored", begins: () => false, checkStore: checkRunsFolder } as const;
   const { findings } = await preflight(config, site);
+  const other = otherRelease(status);
+  if (other !== undefined) findings.note(`run '${run}' may not go on as it began: ${other}`);
   findings.reportAndThrow();
   const dashboard = await openDashboard(run, options.open);
   printResumed(config, folder, status.step, dashboard?.link);

@@ -4,6 +4,7 @@ import type { RunConfig } from "../../core/contracts/config.ts";
 import type { StoreWrites } from "../../core/contracts/store-writes.ts";
 import type { StepSummary } from "../../core/monitoring/step-summary.ts";
 import { heldOutShare, sortEvaluations, type TeamEvaluation } from "../../core/monitoring/team-evaluation.ts";
+import { release } from "../../gpu-workers/release.ts";
 import type { EmbeddedCloud } from "./embedded-cloud.ts";
 import type { RunEvent } from "./follow.ts";
 import { MetricsFile } from "./metrics-file.ts";
@@ -78,6 +79,7 @@ export class RunHistory {
       reason,
       pid: isRunning ? process.pid : 0,
       processStart: isRunning ? startOfProcess(process.pid) : "",
+      release: release(process.env),
       environment: isRunning ? { ...this.#cloud.environment } : {},
       seconds: this.#before.seconds + (performance.now() - this.#started) / 1000,
       scoringSeconds: this.#scoringSeconds,

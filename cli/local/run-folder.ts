@@ -54,6 +54,8 @@ export const RunStatus = z.strictObject({
   pid: z.int(),
   /** Its `startOfProcess`. Empty: only its id is known. */
   processStart: z.string().default(""),
+  /** The release of the process that trained it last. Empty: not recorded. */
+  release: z.string().default(""),
   /** The embedded cloud's endpoints and keys while the run is running; empty otherwise. */
   environment: z.record(z.string(), z.string()),
   /** Totals over all sessions of the run. */
@@ -196,6 +198,7 @@ function newStatus(config: RunConfig): RunStatus {
     reason: "",
     pid: 0,
     processStart: "",
+    release: "",
     environment: {},
     seconds: 0,
     scoringSeconds: 0,
