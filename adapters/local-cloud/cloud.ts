@@ -29,7 +29,7 @@ import { openDiskSpace } from "./disk-space.ts";
 import { type DeliverySchedule, type Dispatcher, openDispatcher } from "./dispatcher.ts";
 import { type Journal, openJournal, type PendingEvent } from "./journal.ts";
 import { listen, stop } from "./listen.ts";
-import { lockDirectory } from "./lock.ts";
+import { type InUse, lockDirectory } from "./lock.ts";
 import { openMultipartUploads } from "./s3/multipart.ts";
 import { openObjectFiles } from "./s3/object-files.ts";
 import type { S3Services } from "./s3/routes.ts";
@@ -46,6 +46,8 @@ const OWNER_ONLY = 0o700;
 
 export interface LocalCloudOptions {
   readonly directory: string;
+  /** The error if another process uses the directory; by default that of a run. */
+  readonly inUse?: InUse;
   /** Absent: nothing is called, and events wait for a later start. For a process that only reads. */
   readonly handlers?: CloudHandlers;
   /** Seconds between scheduled ticks; 0: none. Default 2. */
@@ -75,7 +77,7 @@ export interface LocalCloud {
 }
 
 /**
- * Rejects with `store-unreachable` if the directory is in use, with `config-invalid` or `cannot-listen` if the host or
+ * Rejects with `inUse` (by default `store-unreachable`) if the directory is in use, with `config-invalid` or `cannot-listen` if the host or
  * ports cannot be used, or with a storage fault.
  */
 export async function startLocalCloud(options: LocalCloudOptions): Promise<LocalCloud> {
@@ -84,7 +86,7 @@ export async function startLocalCloud(options: LocalCloudOptions): Promise<Local
   const closers = new Closers();
   try {
     await openPrivateFolder(directory);
-    closers.add(await lockDirectory(directory));
+    closers.add(await lockDirectory(directory, options.inUse));
     const credentials = await openCredentials(directory);
     const storage = await openStorage(options, report, closers);
     const unhandled = handlers ? await unhandledEvents(storage) : [];

@@ -15,7 +15,7 @@ import { damagedStorage, storageFault } from "./storage-faults.ts";
 const held = new Set<string>();
 
 /** The error for a directory that is in use. */
-interface InUse {
+export interface InUse {
   readonly code: ErrorCode;
   /** What else the user can do; ends the message. */
   readonly instead: string;

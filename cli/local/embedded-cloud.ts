@@ -29,6 +29,8 @@ export interface EmbeddedCloud {
   close(): Promise<void>;
 }
 
+const SERVED = { code: "store-unreachable", instead: "serve another folder with --dir" } as const;
+
 /** Where a cloud listens for other machines. */
 export type CloudAddress = Required<Pick<LocalCloudOptions, "host" | "ports">>;
 
@@ -49,7 +51,7 @@ export async function openEmbeddedCloud(
   const ready = deferred<CloudHandlers>();
   const cloud = await startLocalCloud({
     directory,
-    ...(address ?? { verifySignatures: false }),
+    ...(address ? { ...address, inUse: SERVED } : { verifySignatures: false }),
     handlers: {
       objectCreated: async (event) => {
         const handlers = await ready.promise;

@@ -1,6 +1,7 @@
 /**
  * @file `mgrpo cloud setup` and `destroy`: another program's table or bucket, and a deployment's table, are refused.
- * (What stores refuse: bad-store.test.ts.) `serve` on a port in use: it ends, instead of waiting. (A `serve` that works: machines.long.test.ts.)
+ * (What stores refuse: bad-store.test.ts.) `serve` on a port or a folder in use: it ends, instead of waiting. (A `serve` that works:
+ * machines.long.test.ts.)
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,6 +16,7 @@ import {
 } from "@aws-sdk/client-dynamodb";
 import { ListBucketsCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { afterAll, beforeEach, expect, test } from "vitest";
+import { lockDirectory } from "../../adapters/local-cloud/lock.ts";
 import { tableKeys } from "../../core/contracts/keys.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { printedJson } from "./printed.ts";
@@ -104,6 +106,17 @@ test("a deployment is found even if the first page of a scan does not reach its 
 test("destroy names the endpoint that does not answer", async () => {
   process.env["AWS_ENDPOINT_URL_DYNAMODB"] = "http://127.0.0.1:1";
   await expect(printedJson("cloud", "destroy", "--yes", "mgrpo")).rejects.toThrow(/http:\/\/127\.0\.0\.1:1\b/);
+});
+
+test("serve of a folder that another process serves names the option for another one", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "mgrpo-serve-"));
+  const release = await lockDirectory(dir);
+  await expect(printedJson("cloud", "serve", "--dir", dir, "--port", "0")).rejects.toMatchObject({
+    code: "store-unreachable",
+    message: expect.stringMatching(/ is in use by a process \(pid \d+\): .* or serve another folder with --dir$/),
+  });
+  await release();
+  rmSync(dir, { recursive: true });
 });
 
 test("serve on a port in use ends with an error, and leaves no signal handler", async () => {
