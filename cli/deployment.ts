@@ -55,6 +55,15 @@ export async function namesOfStage(stage: string): Promise<{ table: string; buck
   }
 }
 
+/** The deployment's functions and instances read only its own bucket. */
+export function refuseOtherBucket(deployment: Deployment, names: { table: string; bucket: string }): void {
+  if (deployment.bucket === names.bucket) return;
+  throw new MgrpoError(
+    "config-invalid",
+    `MGRPO_BUCKET is '${names.bucket}', but the deployment with table '${names.table}' has bucket '${deployment.bucket}': set both variables to names of the same deployment`,
+  );
+}
+
 /** Functions and instances of another release could interpret the run's config, score and train differently. */
 export function refuseOtherRelease(deployment: Deployment): void {
   const own = release(process.env);

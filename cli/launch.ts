@@ -26,6 +26,7 @@ import {
   namesOfStage,
   readDeployment,
   refuseKeylessJudge,
+  refuseOtherBucket,
   refuseOtherRelease,
   refuseUndeployedRecipe,
   refuseUnreachableServers,
@@ -59,6 +60,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
     const freeName = (isTaken: (name: string) => Promise<boolean>) => firstFree(isTaken, recipe.name, arm, seed);
     const run = options.run ?? (await freeName((name) => isStarted(store, name)));
     const deployment = await readDeployment(store.table);
+    if (deployment) refuseOtherBucket(deployment, names);
     const own = settingsOf(options);
     // Before the config is checked: `optimizer=server` needs the fleet's policy.
     const policies = deployment ? fleetPolicies(policiesOf(recipe, arm, own), deployment, own) : [];

@@ -1,7 +1,10 @@
-/** @file `mgrpo launch` of a run that is in the store: with its first settings, with others, and after its end; and of runs without names. */
-import { afterAll, expect, test } from "vitest";
+/**
+ * @file `mgrpo launch` of a run that is in the store: with its first settings, with others, and after its end; of runs without names; and into
+ * the bucket of another deployment.
+ */
+import { afterAll, expect, onTestFinished, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
-import { objectKeys } from "../../core/contracts/keys.ts";
+import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { chdirToProject, parsedLines, RELAY, relaySettings } from "./command-line.ts";
@@ -35,6 +38,17 @@ test.each<[name: string, suites: object[], printed: object]>([
   await printedJson(...launch);
   await store.table.update(endRun(run, "finished"));
   expect(await printedJson(...launch)).toMatchObject([expected]);
+});
+
+test("a launch with the table of a deployment and another's bucket is refused before it writes anything", async () => {
+  const deployment = { release: "0", bucket: "objects-of-the-table", clockRule: "clock", fleets: [] };
+  await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
+  onTestFinished(() => store.table.delete(tableKeys.deployment));
+  const launched = printed("launch", RELAY, "--run", "mixed", ...relaySettings());
+  await expect(launched).rejects.toThrow(
+    /MGRPO_BUCKET is '.+', but the deployment .+ has bucket 'objects-of-the-table'/,
+  );
+  expect(await store.objects.get(objectKeys.questions("mixed"))).toBeUndefined();
 });
 
 test("runs with different settings that are launched at the same time without names get different ones", async () => {
