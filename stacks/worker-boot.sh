@@ -28,14 +28,14 @@ ship_log() {
   {
     cat /var/log/cloud-init-output.log
     journalctl --quiet -u mgrpo-worker -u mgrpo-server -o cat
-    if [ -e /var/log/mgrpo-end.log ]; then cat /var/log/mgrpo-end.log; fi
+    if [ -e /run/mgrpo-end.log ]; then cat /run/mgrpo-end.log; fi
   } |
     aws s3 cp --quiet - "s3://$MGRPO_BUCKET/logs/$FLEET/$(metadata instance-id).log"
 }
-# The reason is the last line of the shipped log. If the Auto Scaling group cannot be reached, a shutdown terminates the instance; the group
-# then replaces it.
+# The reason is the last line of the shipped log. Its file is in memory: on a full disk, `set -e` would end the boot here. If the Auto Scaling
+# group cannot be reached, a shutdown terminates the instance; the group then replaces it.
 end_instance() {
-  printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" > /var/log/mgrpo-end.log
+  printf '{"level":"error","what":"instance ended","fleet":"%s","reason":"%s"}\n' "$FLEET" "$1" > /run/mgrpo-end.log
   ship_log || true
   aws autoscaling terminate-instance-in-auto-scaling-group --should-decrement-desired-capacity \
     --instance-id "$(metadata instance-id)" || shutdown -h now

@@ -49,6 +49,7 @@ case "$name $*" in
   "curl "*.whl) printf ${UV} > "$(basename "\${@: -1}")" ;;
   "python3 "*" wheel") mkdir -p wheel/uv-0.data/scripts && touch wheel/uv-0.data/scripts/uv ;;
   *healthz) [ "$FAULT" != silent ] && [ -e "$ROOT/asked-server" ] || { touch "$ROOT/asked-server"; exit 7; } ;;
+  "npm ci"*) [ "$FAULT" != disk ] || { ln -s /dev/full "$ROOT/var/log/mgrpo-end.log"; exit 1; } ;;
   "systemctl start mgrpo-server") [ "$FAULT" != install ] ;;
   nvidia-smi*) [ "$FAULT" != driver ] ;;
   "node "*doctor) [ "$FAULT" != doctor ] || { echo '{"state":"broken","name":"engine compiled"}'; exit 1; } ;;
@@ -152,15 +153,19 @@ test.each([
   ["driver", /no NVIDIA driver/],
   ["archive", /boot failed at line \d+/],
   ["doctor", /doctor: .*engine compiled/],
-])("if its %s check fails, an instance terminates itself, logs why, and requests no replacement", (fault, reason) => {
-  const { read, calls, ended } = boot(fault);
-  const line = JSON.parse(ended ?? "");
-  expect(line).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
-  expect(line.reason).toMatch(reason);
-  expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
-  expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
-  expect(read("etc/mgrpo/worker.env")).toBeUndefined();
-});
+  ["disk", /boot failed at line \d+/],
+])(
+  "if a step of the boot fails (%s), an instance terminates itself, logs why, and requests no replacement",
+  (fault, reason) => {
+    const { read, calls, ended } = boot(fault);
+    const line = JSON.parse(ended ?? "");
+    expect(line).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
+    expect(line.reason).toMatch(reason);
+    expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
+    expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
+    expect(read("etc/mgrpo/worker.env")).toBeUndefined();
+  },
+);
 
 test("a server is installed and responds before its worker is started, and gets neither keys nor credentials", () => {
   const { read, unit, calls, ended } = boot("", "FleetMain", "served");
