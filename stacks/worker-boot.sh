@@ -217,8 +217,12 @@ PrivateTmp=yes
 ProtectHome=yes
 CapabilityBoundingSet=
 IPAddressDeny=169.254.169.254
+[Install]
+WantedBy=multi-user.target
 UNIT
   systemctl daemon-reload
+  # It also starts after a reboot: the agent's versions are still on its disk.
+  systemctl enable mgrpo-server
   systemctl start mgrpo-server || end_instance "the server cannot be installed: its output is in this log"
   until curl -fsS --max-time 10 -o /dev/null "http://127.0.0.1:$SERVER_PORT/api/v1/healthz"; do
     [ $((SERVER_WAITS--)) -gt 0 ] || end_instance "the server does not answer on port $SERVER_PORT"

@@ -194,6 +194,15 @@ test("every curl request has a time limit: one that stalls would keep a paid ins
   for (const call of requests) expect(call).toMatch(/ --max-time \d+ /);
 });
 
+test("after a reboot, systemd starts the server and the worker again: the first boot is not repeated", () => {
+  const { calls, unit } = boot("", "FleetMain", "served");
+  const enabled = calls.filter((call) => call.startsWith("systemctl enable ")).flatMap((call) => call.split(" "));
+  for (const name of ["mgrpo-server", "mgrpo-worker", "mgrpo-interruption"]) {
+    expect(enabled).toContain(name);
+    expect(unit(name)).toMatch(/^\[Install\]\nWantedBy=multi-user\.target$/m);
+  }
+});
+
 test("a fleet without a server starts none", () => {
   expect(boot().calls.filter((call) => /skyrl|mgrpo-server|\.whl/.test(call))).toEqual([]);
 });
