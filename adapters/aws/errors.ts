@@ -62,6 +62,12 @@ const ERROR_RULES: readonly ErrorRule[] = [
     predicate: "requires a region, and none is set: set AWS_REGION to the region of the table and the bucket",
   },
   {
+    when: /: Region not accepted/,
+    code: "config-invalid",
+    predicate:
+      "requires the name of a region: set AWS_REGION to the region of the table and the bucket, e.g. us-east-1",
+  },
+  {
     when: /ExpiredToken|TokenRefreshRequired/,
     code: "store-unreachable",
     predicate: "refused expired credentials: get new ones, AWS_SESSION_TOKEN included, and start again",
@@ -161,7 +167,13 @@ function translate(operation: string, endpoint: string, cause: unknown): MgrpoEr
     return new MgrpoError("store-unreachable", `${store} refuses it (${status} ${detail})`, { cause });
   return new MgrpoError(
     "store-unreachable",
-    `${operation}: no usable answer from the store at ${endpoint} (${detail}); check that it is running, and check AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_S3`,
+    `${operation}: no usable answer from the store at ${endpoint} (${detail}); ${remedyWithoutAnswer(endpoint)}`,
     { cause, retryable: hasNoAnswer || status === 429 || status >= 500 },
   );
 }
+
+/** An endpoint at AWS follows from the region: a host that does not exist means that the region does not. */
+const remedyWithoutAnswer = (endpoint: string): string =>
+  /\.amazonaws\.com/.test(endpoint)
+    ? "check AWS_REGION, and this machine's connection to the internet"
+    : "check that it is running, and check AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_S3";

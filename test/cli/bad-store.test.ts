@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { CreateTableCommand, DynamoDBClient } from "@aws-sdk/client-dynamodb";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openClients } from "../../adapters/aws/clients.ts";
+import { translated } from "../../adapters/aws/errors.ts";
 import { openAwsStore } from "../../adapters/aws/store.ts";
 import type { ErrorCode } from "../../core/errors.ts";
 import { compose, openStore, readEnvironment } from "../../gpu-workers/compose.ts";
@@ -128,6 +129,31 @@ test.each(REFUSALS)("one line says why: %s responds with %i %s", async (api, sta
     expect(refused).not.toMatchObject({ reason: { message: expect.stringContaining("\n") } });
   }
   close();
+});
+
+test.each(["us east 1", '"us-east-1"'])("AWS_REGION=%s is refused: not a region's name", async (region) => {
+  process.env["AWS_REGION"] = region;
+  for (const name of ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_S3"]) delete process.env[name];
+  const { objects, table, close } = openAwsStore({ table: "mgrpo", bucket: "mgrpo" });
+  for (const refused of await Promise.allSettled([objects.get("k"), table.get({ pk: "p", sk: "s" })]))
+    expect(refused).toMatchObject({
+      reason: { retryable: false, message: expect.stringMatching(/set AWS_REGION to/) },
+    });
+  close();
+});
+
+test.each([
+  ["https://dynamodb.us-east1.amazonaws.com", /check AWS_REGION, and this machine's connection/],
+  ["https://mgrpo.s3.us-east1.amazonaws.com", /check AWS_REGION/],
+  ["http://192.168.1.10:7070", /check that it is running, and check AWS_ENDPOINT_URL_DYNAMODB/],
+])("if %s does not exist, the error says which variable to check", async (endpoint, line) => {
+  const notFound = Object.assign(new Error("getaddrinfo ENOTFOUND"), { code: "ENOTFOUND" });
+  const asked = translated(
+    "read",
+    () => endpoint,
+    () => Promise.reject(notFound),
+  );
+  await expect(asked).rejects.toMatchObject({ retryable: true, message: expect.stringMatching(line) });
 });
 
 test("workers wait out temporary faults, and no others", async () => {
