@@ -155,9 +155,17 @@ async function startUnnamed(
       await start(config);
       if (!(await isOther(run))) return config;
     } catch (error) {
-      if (!isMgrpoError(error, "config-invalid") || !(await isOther(run))) throw error;
+      if (!isMgrpoError(error, "config-invalid") || !(await isOther(run))) throw await namingStarted(store, run, error);
     }
   }
+}
+
+/** If the run has started all the same, its error names it: the same launch again, without a name, would start a second run. */
+async function namingStarted(store: Store, run: string, error: unknown): Promise<unknown> {
+  if (!isMgrpoError(error) || !(await isStarted(store, run).catch(() => false))) return error;
+  const { code, message, retryable } = error;
+  const advice = `run '${run}' is in the store: repeat this launch with --run ${run}`;
+  return new MgrpoError(code, `${message}; ${advice}`, { cause: error, retryable });
 }
 
 /** Refuses a config other than the `stored` one, and a raised budget of a run that is not stored. */

@@ -1,11 +1,15 @@
 /**
  * @file `mgrpo launch` of a run that is in the store: with its first settings, with others, and after its end; of runs without names; and into
- * the bucket of another deployment.
+ * the bucket of another deployment, or one whose schedule cannot be turned on.
  */
+import { basename, dirname } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { endRun } from "../../core/training/writes.ts";
+import { release } from "../../gpu-workers/release.ts";
+import { controlPlane, serveControlPlane } from "../fakes/control-plane.ts";
+import { setEnvironment } from "../fakes/environment.ts";
 import { openLocalStore } from "../fakes/local-store.ts";
 import { chdirToProject, parsedLines, RELAY, relaySettings } from "./command-line.ts";
 import { printed, printedBy, printedJson } from "./printed.ts";
@@ -62,4 +66,29 @@ test("runs with different settings that are launched at the same time without na
   const configs = await Promise.all(names.map((run) => store.objects.get(objectKeys.config(run))));
   const steps = configs.map((config) => JSON.parse(new TextDecoder().decode(config)).steps);
   expect(steps.sort()).toEqual([3, 4, 5]);
+});
+
+test("if the schedule cannot be turned on, the error of a launch without a name names the run, which the repeated launch resumes", async () => {
+  const plane = controlPlane([]);
+  const server = await serveControlPlane(plane);
+  const restore = setEnvironment({ ...server.environment, MGRPO_PROJECT: dirname(RELAY) });
+  onTestFinished(async () => {
+    restore();
+    await store.table.delete(tableKeys.deployment);
+    await server.close();
+  });
+  const { MGRPO_BUCKET: bucket } = process.env;
+  const describeWith = async (clockRule: string) => {
+    const deployment = JSON.stringify({ release: release(process.env), bucket, clockRule, fleets: [] });
+    await store.table.delete(tableKeys.deployment);
+    await store.table.insert(tableKeys.deployment, { deployment });
+  };
+  const launch = ["launch", basename(RELAY), "--seed", "8", ...relaySettings()];
+  await describeWith("missing");
+  await expect(printed(...launch)).rejects.toThrow(
+    /turn the schedule 'missing' on: .*; run 'relay-mgrpo-seed8' is in the store: .* --run relay-mgrpo-seed8$/,
+  );
+  await describeWith("clock");
+  expect(await printedJson(...launch, "--run", "relay-mgrpo-seed8")).toMatchObject([{ run: "relay-mgrpo-seed8" }]);
+  expect(plane.clock).toBe("on");
 });
