@@ -149,10 +149,8 @@ export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, re
   );
 }
 
-/** The workers that no fleet starts, so the user must. Throws if the run needs more workers than a fleet can have. */
-export function manualWorkers(config: RunConfig, specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
-  const hasFleet = ({ agent, roles }: WorkerSpec) =>
-    roles.every((role) => fleets.some((fleet) => fleet.agent === agent && fleet.roles.includes(role)));
+/** A run cannot need more workers than a fleet can have instances. */
+export function refuseTooManyWorkers(config: RunConfig, { fleets }: Deployment): void {
   for (const { name, agent, roles, max } of fleets) {
     const [setting, workers] =
       agent === "*"
@@ -164,5 +162,11 @@ export function manualWorkers(config: RunConfig, specs: readonly WorkerSpec[], {
       `${setting} is ${workers}, but fleet ${name} has at most ${max} instances: lower it, or raise max in sst.config.ts and deploy`,
     );
   }
+}
+
+/** The workers that no fleet starts, so the user must. */
+export function manualWorkers(specs: readonly WorkerSpec[], { fleets }: Deployment): WorkerSpec[] {
+  const hasFleet = ({ agent, roles }: WorkerSpec) =>
+    roles.every((role) => fleets.some((fleet) => fleet.agent === agent && fleet.roles.includes(role)));
   return specs.filter((spec) => !hasFleet(spec));
 }

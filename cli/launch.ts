@@ -28,6 +28,7 @@ import {
   refuseKeylessJudge,
   refuseOtherBucket,
   refuseOtherRelease,
+  refuseTooManyWorkers,
   refuseUndeployedRecipe,
   refuseUnreachableServers,
 } from "./deployment.ts";
@@ -90,7 +91,7 @@ export async function launch(recipeName: string, options: LaunchOptions): Promis
       options.run === undefined ? await startUnnamed(store, { planned, questions }, freeName, start) : planned;
     if (options.run !== undefined) await start(config);
     const workers = await neededWorkers(store, config);
-    const manual = deployment ? manualWorkers(config, workers, deployment) : workers;
+    const manual = deployment ? manualWorkers(workers, deployment) : workers;
     if (workers.length === 0) printUnchanged(config.run);
     else print(config, names, manual, workers.length > manual.length);
   } finally {
@@ -108,6 +109,7 @@ async function checkDeployment(
   await findings.attempt(() => refuseOtherRelease(deployment));
   await findings.attempt(() => refuseUndeployedRecipe(recipe));
   await findings.attempt(() => refuseUnreachableServers(config, deployment));
+  await findings.attempt(() => refuseTooManyWorkers(config, deployment));
   if (!config.judge) return;
   await findings.attempt(async () => {
     const { judge } = await openRewards(config, process.env);

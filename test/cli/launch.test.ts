@@ -1,10 +1,11 @@
 /**
  * @file `mgrpo launch` of a run that is in the store: with its first settings, with others, and after its end; of runs without names; and into
- * the bucket of another deployment, or one whose schedule cannot be turned on.
+ * the bucket of another deployment, with too few instances, or whose schedule cannot be turned on.
  */
 import { basename, dirname } from "node:path";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { buildProgram } from "../../cli/program.ts";
+import type { Deployment } from "../../core/contracts/deployment.ts";
 import { objectKeys, tableKeys } from "../../core/contracts/keys.ts";
 import { endRun } from "../../core/training/writes.ts";
 import { release } from "../../gpu-workers/release.ts";
@@ -17,6 +18,15 @@ import { printed, printedBy, printedJson } from "./printed.ts";
 chdirToProject();
 const store = await openLocalStore();
 afterAll(() => store.close());
+
+/** Makes the store's table that of a deployment for the rest of the test. */
+async function deployWith(changes: Partial<Deployment>): Promise<void> {
+  const { MGRPO_BUCKET: bucket = "" } = process.env;
+  const deployment: Deployment = { release: release(process.env), bucket, clockRule: "clock", fleets: [], ...changes };
+  await store.table.delete(tableKeys.deployment);
+  await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
+  onTestFinished(() => store.table.delete(tableKeys.deployment));
+}
 
 test("a run launched again without the settings of its first launch is refused, and the error says how to resume it; with them, its budget can be raised", async () => {
   const launch = ["launch", RELAY, "--run", "limited", ...relaySettings()];
@@ -45,14 +55,20 @@ test.each<[name: string, suites: object[], printed: object]>([
 });
 
 test("a launch with the table of a deployment and another's bucket is refused before it writes anything", async () => {
-  const deployment = { release: "0", bucket: "objects-of-the-table", clockRule: "clock", fleets: [] };
-  await store.table.insert(tableKeys.deployment, { deployment: JSON.stringify(deployment) });
-  onTestFinished(() => store.table.delete(tableKeys.deployment));
+  await deployWith({ bucket: "objects-of-the-table" });
   const launched = printed("launch", RELAY, "--run", "mixed", ...relaySettings());
   await expect(launched).rejects.toThrow(
     /MGRPO_BUCKET is '.+', but the deployment .+ has bucket 'objects-of-the-table'/,
   );
   expect(await store.objects.get(objectKeys.questions("mixed"))).toBeUndefined();
+});
+
+test("a run that needs more workers than its fleet can have is refused before it starts", async () => {
+  const release = "0";
+  await deployWith({ fleets: [{ name: "large", agent: "main", roles: ["rollout"], group: "g", max: 1, release }] });
+  const launched = printed("launch", RELAY, "--run", "large", ...relaySettings(), "--set", "agents.main.workers=2");
+  await expect(launched).rejects.toThrow(/agents.main.workers is 2, but fleet large has at most 1 instances/);
+  expect(await store.table.get(tableKeys.run("large"))).toBeUndefined();
 });
 
 test("runs with different settings that are launched at the same time without names get different ones", async () => {
@@ -74,21 +90,14 @@ test("if the schedule cannot be turned on, the error of a launch without a name 
   const restore = setEnvironment({ ...server.environment, MGRPO_PROJECT: dirname(RELAY) });
   onTestFinished(async () => {
     restore();
-    await store.table.delete(tableKeys.deployment);
     await server.close();
   });
-  const { MGRPO_BUCKET: bucket } = process.env;
-  const describeWith = async (clockRule: string) => {
-    const deployment = JSON.stringify({ release: release(process.env), bucket, clockRule, fleets: [] });
-    await store.table.delete(tableKeys.deployment);
-    await store.table.insert(tableKeys.deployment, { deployment });
-  };
   const launch = ["launch", basename(RELAY), "--seed", "8", ...relaySettings()];
-  await describeWith("missing");
+  await deployWith({ clockRule: "missing" });
   await expect(printed(...launch)).rejects.toThrow(
     /turn the schedule 'missing' on: .*; run 'relay-mgrpo-seed8' is in the store: .* --run relay-mgrpo-seed8$/,
   );
-  await describeWith("clock");
+  await deployWith({});
   expect(await printedJson(...launch, "--run", "relay-mgrpo-seed8")).toMatchObject([{ run: "relay-mgrpo-seed8" }]);
   expect(plane.clock).toBe("on");
 });
