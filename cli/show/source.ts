@@ -97,15 +97,20 @@ const configCache = new Map<string, RunConfig>();
 
 export async function readStored(store: Store, run: string): Promise<{ config: RunConfig; record: RunRecord }> {
   const item = await store.table.get(tableKeys.run(run));
-  const key = objectKeys.config(run);
-  const record = item && parse(RunRecord, item, `RUN ${run}`);
-  const known = record && configCache.get(record.configSha256);
-  if (known) return { config: known, record };
-  const bytes = record && (await store.objects.get(key));
-  if (!bytes)
+  if (!item)
     throw new MgrpoError(
       "not-found",
       `no run '${run}' here or in the store that the environment names: list them with \`${MGRPO} runs\`${didYouMean(run, await knownRuns(store))}`,
+    );
+  const record = parse(RunRecord, item, `RUN ${run}`);
+  const known = configCache.get(record.configSha256);
+  if (known) return { config: known, record };
+  const key = objectKeys.config(run);
+  const bytes = await store.objects.get(key);
+  if (!bytes)
+    throw new MgrpoError(
+      "not-found",
+      `${key} is missing from the bucket, but the table has the run: check MGRPO_BUCKET, or restore it`,
     );
   const config = parseJson(RunConfig, bytes, key);
   configCache.set(record.configSha256, config);
