@@ -49,6 +49,18 @@ export function createWorkerSecrets(stage: string, judge: sst.Secret): WorkerSec
         parameter: parameter("ModelKeyParameter", new sst.Secret("ModelKey", UNSET)),
         isFor: anyFleet,
       },
+      // For agents on a hosted Tinker server (`agents.<name>.policy`).
+      {
+        variable: "TINKER_API_KEY",
+        parameter: parameter("TinkerKeyParameter", new sst.Secret("TinkerKey", UNSET)),
+        isFor: anyFleet,
+      },
+      // For gated and private models of the Hugging Face Hub.
+      {
+        variable: "HF_TOKEN",
+        parameter: parameter("HubTokenParameter", new sst.Secret("HubToken", UNSET)),
+        isFor: anyFleet,
+      },
       // Functions judge training; workers judge only evaluations.
       {
         variable: JUDGE_VARIABLE,

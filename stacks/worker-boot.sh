@@ -4,7 +4,8 @@
 #
 #   booting --checks pass--> server, if the fleet has one --it answers--> worker under systemd, one run after another
 #
-#   a boot step fails; the server does not answer; server or worker fails five times in ten minutes: the instance terminates itself and logs the reason
+#   a boot step fails; a reboot interrupts the boot; the server does not answer; server or worker fails five times in ten minutes: the
+#     instance terminates itself and logs the reason
 #   no run needs the worker: the instance terminates itself. In both cases the group, if it can be reached, starts no replacement
 #   spot notice: the worker drains; the group starts another instance
 #   tick sets the group to 0: the worker drains; AWS terminates the instance
@@ -47,6 +48,7 @@ end_because() {
     done) end_instance "no run needs the worker" ;;
     worker-failed) end_instance "the worker failed five times in ten minutes" ;;
     server-failed) end_instance "the server failed five times in ten minutes" ;;
+    rebooted) end_instance "it was rebooted during its first boot" ;;
   esac
 }
 SHARED
@@ -54,6 +56,20 @@ SHARED
 # shellcheck source=/dev/null
 . /opt/mgrpo/shared.sh
 trap 'end_instance "boot failed at line $LINENO"' ERR
+
+# This script runs once: after a reboot before its end, nothing would start the worker. Enabled, not started: it runs in the next boot.
+cat > /etc/systemd/system/mgrpo-unfinished.service <<'UNIT'
+[Unit]
+Description=ends an instance that was rebooted during its first boot
+Wants=network-online.target
+After=network-online.target
+[Service]
+Type=oneshot
+ExecStart=/bin/bash -c '. /opt/mgrpo/shared.sh; end_because rebooted'
+[Install]
+WantedBy=multi-user.target
+UNIT
+systemctl enable mgrpo-unfinished
 
 ADDRESS=$(metadata local-ipv4)
 if [ "$GPU" = yes ]; then
@@ -232,3 +248,4 @@ fi
 
 systemctl daemon-reload
 systemctl enable --now mgrpo-worker mgrpo-interruption mgrpo-log.timer
+systemctl disable mgrpo-unfinished

@@ -58,7 +58,8 @@ case "$name $*" in
   *package-lock.json*) cp "$LOCK_FILE" package-lock.json ;;
   *WorkerToken*) echo token-of-all-workers ;;
   *SearchKey*) echo key-of-a-search ;;
-  *ModelKey*) echo unset ;;
+  *ModelKey*|*TinkerKey*) echo unset ;;
+  *HubToken*) echo token-of-a-hub ;;
   *JudgeKey*) [ "$FAULT" != secret ] || exit 1; printf '%s\\n' 'key-of-a-judge\\n"$1"' ;;
 esac
 `;
@@ -126,10 +127,10 @@ test("a worker gets all the settings it needs, and is started", () => {
     MGRPO_TABLE: ofKind(inject("prod"), "Table")[0]?.inputs.name,
     MGRPO_BUCKET: ofKind(inject("prod"), "Bucket")[0]?.inputs.bucket,
   });
-  expect(settings).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search" });
-  // Neither is passed: the model's key is not set, and this fleet calls no judge.
-  expect(settings).not.toHaveProperty("MGRPO_MODEL_KEY");
-  expect(settings).not.toHaveProperty("MGRPO_JUDGE_KEY");
+  expect(settings).toMatchObject({ MGRPO_SEARCH_KEY: "key-of-a-search", HF_TOKEN: "token-of-a-hub" });
+  // None is passed: the first two are not set, and this fleet calls no judge.
+  for (const name of ["MGRPO_MODEL_KEY", "TINKER_API_KEY", "MGRPO_JUDGE_KEY"])
+    expect(settings).not.toHaveProperty(name);
   const unit = unitOf("mgrpo-worker");
   expect(unit).toContain(`--fleet \${FLEET} --host`);
   expect(unit).toMatch(/^Environment=MGRPO_PROJECT=.*\/program\/dist\/project$/m);
@@ -162,7 +163,7 @@ test.each([
     expect(line).toMatchObject({ level: "error", what: "instance ended", fleet: "main" });
     expect(line.reason).toMatch(reason);
     expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
-    expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
+    expect(calls.some((call) => call.includes("--now mgrpo-worker"))).toBe(false);
     expect(read("etc/mgrpo/worker.env")).toBeUndefined();
   },
 );
@@ -203,6 +204,15 @@ test("after a reboot, systemd starts the server and the worker again: the first 
   }
 });
 
+test("if a reboot interrupts the first boot, the instance terminates itself in the next one", () => {
+  const interrupted = boot("archive");
+  expect(interrupted.calls).toContain("systemctl enable mgrpo-unfinished");
+  expect(interrupted.unit("mgrpo-unfinished")).toMatch(/^\[Install\]\nWantedBy=multi-user\.target$/m);
+  expect(interrupted.start("mgrpo-unfinished")).toContain(END);
+  expect(JSON.parse(interrupted.last() ?? "").reason).toBe("it was rebooted during its first boot");
+  expect(boot().calls.at(-1)).toBe("systemctl disable mgrpo-unfinished");
+});
+
 test("a fleet without a server starts none", () => {
   expect(boot().calls.filter((call) => /skyrl|mgrpo-server|\.whl/.test(call))).toEqual([]);
 });
@@ -211,7 +221,7 @@ test("if a secret cannot be read, an instance terminates itself instead of start
   const { calls, ended } = boot("secret", "FleetEval");
   expect(JSON.parse(ended ?? "").reason).toMatch(/boot failed at line \d+/);
   expect(calls.filter((call) => call.startsWith("aws autoscaling"))).toEqual([END]);
-  expect(calls.some((call) => call.startsWith("systemctl"))).toBe(false);
+  expect(calls.some((call) => call.includes("--now mgrpo-worker"))).toBe(false);
 });
 
 test.each([

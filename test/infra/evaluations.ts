@@ -24,6 +24,8 @@ export const SECRETS = {
   WorkerToken: "token-that-no-template-may-show",
   SearchKey: "search-key-that-no-template-may-show",
   ModelKey: "model-key-that-no-template-may-show",
+  TinkerKey: "tinker-key-that-no-template-may-show",
+  HubToken: "hub-secret-that-no-template-may-show",
   JudgeKey: "judge-key-that-no-template-may-show",
 };
 

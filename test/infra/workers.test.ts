@@ -100,8 +100,8 @@ test.each(FLEETS)(
     expect(reading.flatMap(({ statement }) => statement.resources)).toEqual(
       ["runs", "releases", "models"].map((prefix) => `arn:aws:s3:::ObjectsBucket/${prefix}/*`),
     );
-    const secrets = ["WorkerToken", "SearchKey", "ModelKey", ...(fleet === "FleetEval" ? ["JudgeKey"] : [])];
-    expect(allowed.get("ssm:GetParameter")).toEqual(secrets.map(parameterArn));
+    const keys = ["SearchKey", "ModelKey", "TinkerKey", "HubToken", ...(fleet === "FleetEval" ? ["JudgeKey"] : [])];
+    expect(allowed.get("ssm:GetParameter")).toEqual(["WorkerToken", ...keys].map(parameterArn));
     expect(allowed.get("autoscaling:TerminateInstanceInAutoScalingGroup")).toEqual([
       `arn:aws:Group:us-east-1:123456789012:${fleet}`,
     ]);
