@@ -35,7 +35,7 @@ export function adamStep(
     const g = gradient[i] as number;
     squares += g * g;
   }
-  const norm = scale * Math.sqrt(squares);
+  const norm = Math.abs(scale) * Math.sqrt(squares);
   const factor = maxGradientNorm !== null && norm > maxGradientNorm ? (maxGradientNorm / norm) * scale : scale;
   const stepSize = learningRate / (1 - beta1 ** state.step);
   const correction = 1 / Math.sqrt(1 - beta2 ** state.step);

@@ -33,6 +33,17 @@ test("two steps, of which the first is clipped, give the weights worked out by h
   expect(state.step).toBe(2);
 });
 
+test("a negative scale reverses the step, clipped by the same norm", () => {
+  const run = (gradient: Float32Array, scale: number) => {
+    const [weights, state] = [Float32Array.of(1, -2), freshAdamState(2)];
+    return [adamStep(weights, gradient, state, CONFIG, scale), [...weights], state];
+  };
+  const [norm, ...updated] = run(Float32Array.of(3, -4), -2);
+  // |(-6, 8)| = 10
+  expect(norm).toBe(10);
+  expect(updated).toEqual(run(Float32Array.of(-3, 4), 2).slice(1));
+});
+
 test("a range excluded from decay gets the same update without the decay; its neighbors still decay", () => {
   const run = (config: typeof CONFIG, undecayed: { offset: number; length: number }[]) => {
     const weights = Float32Array.of(1, -2, 3, 4);
