@@ -49,8 +49,11 @@ export function checkTemperature(temperature: number): void {
   parse(Temperature, temperature, "temperature", "config-invalid");
 }
 
-/** Infinity means no bound. */
-const ClipRange = z.custom<number>((value) => typeof value === "number" && !Number.isNaN(value), "must be a number");
+/** Infinity means no bound. A negative range, such as a `clipLow` of -0.2 for 0.2, would clip a ratio of 1. */
+const ClipRange = z.custom<number>(
+  (value) => typeof value === "number" && value >= 0,
+  "must be a number of at least 0",
+);
 const LossSettings = z.discriminatedUnion(
   "kind",
   [

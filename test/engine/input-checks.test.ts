@@ -26,9 +26,10 @@ test.each<[Loss, Partial<TrainingSequence>, string]>([
 
 test.each<[unknown, string]>([
   [{ kind: "clipped" }, "loss: kind: must be linear, linear-entropy or clipped-token"],
-  [{ kind: "clipped-token", clipHigh: 0.2 }, "loss: clipLow: must be a number"],
-  [{ kind: "clipped-token", clipLow: 0.2, clipHigh: Number.NaN }, "loss: clipHigh: must be a number"],
-])("a loss of %o is refused: it would compute nothing, or NaN", (loss, message) => {
+  [{ kind: "clipped-token", clipHigh: 0.2 }, "loss: clipLow: must be a number of at least 0"],
+  [{ kind: "clipped-token", clipLow: -0.2, clipHigh: 0.2 }, "loss: clipLow: must be a number of at least 0"],
+  [{ kind: "clipped-token", clipLow: 0.2, clipHigh: Number.NaN }, "loss: clipHigh: must be a number of at least 0"],
+])("a loss of %o is refused: it would compute nothing, NaN or another objective", (loss, message) => {
   const zeros = new Float32Array(2);
   const sequence = { tokens: [1, 2], weights_T: zeros, advantages_T: zeros, behaviorLogProbs_T: zeros };
   expect(() => checkTrainingSequence(sequence, loss as Loss)).toThrow(
