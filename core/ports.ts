@@ -152,7 +152,7 @@ export type Hash = (bytes: Uint8Array | string) => string;
 
 // ---------------------------------------------------------------- tools, delegation, rewards
 
-/** What a tool may spend of its rollout's budget. */
+/** What a tool may spend of its rollout's budget. Amounts are at least 0; NaN or a negative one throws `RangeError`. */
 export interface CallBudget {
   /**
    * Charges a call's price in dollars; if too little is left, returns the text for the agent instead. Call it before any `await`: then

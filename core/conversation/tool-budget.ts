@@ -17,8 +17,8 @@ const MICRO_USD = 1_000_000;
 const MAX_DIGITS = 8;
 
 /**
- * What one conversation has left of its rollout's tool budget, in calls and micro-dollars (millionths of a US dollar). Nothing here throws: a
- * call that the budget does not cover gets a message to the agent.
+ * What one conversation has left of its rollout's tool budget, in calls and micro-dollars (millionths of a US dollar). A call that the
+ * budget does not cover gets a message to the agent. `charge`, `reserve` and `addCost` throw `RangeError` for NaN or a negative amount.
  */
 export interface ToolBudget extends CallBudget {
   /** Splits what is left among the delegations; the first ones get the remainder of the division. Undefined: no limit. */
@@ -41,7 +41,6 @@ interface ToolBudgetState {
 export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
   const { calls: maxCalls, microUsd: maxMicroUsd } = allowance ?? { calls: null, microUsd: null };
   const state: ToolBudgetState = { calls: 0, microUsd: 0, reserved: 0 };
-  const micro = (usd: number) => Math.round(usd * MICRO_USD);
   const leftMicroUsd = () =>
     maxMicroUsd === null ? Number.POSITIVE_INFINITY : Math.max(0, maxMicroUsd - state.microUsd - state.reserved);
   const leftUsd = () => leftMicroUsd() / MICRO_USD;
@@ -85,6 +84,12 @@ export function openToolBudget(allowance: Allowance | undefined): ToolBudget {
     },
     spent: () => ({ calls: state.calls, microUsd: state.microUsd }),
   };
+}
+
+/** NaN, as from a price that a response lacks, would leave the budget without a limit; a negative amount would raise it. */
+function micro(usd: number): number {
+  if (usd >= 0) return Math.round(usd * MICRO_USD);
+  throw new RangeError(`an amount of the tool budget is ${usd}: give dollars, at least 0`);
 }
 
 /** The message to the agent about a call that may cost more than is left. */

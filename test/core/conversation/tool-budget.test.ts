@@ -56,6 +56,17 @@ test("a call reserves $0.002 of $0.003: another call that may cost as much is re
   expect(budget.leftUsd()).toBe(0.0013);
 });
 
+test.each([Number.NaN, -0.001])("an amount of %d is refused, and the limit still holds", (usd) => {
+  const budget = openToolBudget({ calls: null, microUsd: 3000 });
+  for (const spend of [budget.charge, budget.reserve, budget.addCost]) {
+    expect(() => spend(usd)).toThrow(
+      new RangeError(`an amount of the tool budget is ${usd}: give dollars, at least 0`),
+    );
+  }
+  expect(budget.spent()).toEqual({ calls: 0, microUsd: 0 });
+  expect(budget.leftUsd()).toBe(0.003);
+});
+
 test("a refusal prints enough digits to show that the cost is above what is left", () => {
   const refusal = (microUsd: number, usd: number) => openToolBudget({ calls: null, microUsd }).reserve(usd);
   expect(refusal(1210, 0.00124)).toMatch(/it may cost \$0\.00124, and \$0\.00121 is left$/);
