@@ -2,7 +2,7 @@
  * @file Resolves the config of a run: the recipe's recommendation for the arm, then the settings of the runner and of the arm, then
  * `--set path=value` in the order given. Nothing is guessed: an unknown key is refused, and a value that is not JSON is a string.
  */
-import { type Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
+import { Arm, RunConfig, type RunConfigInput } from "../contracts/config.ts";
 import { LanguageModelSpec } from "../contracts/language-model.ts";
 import { parse } from "../contracts/parse.ts";
 import { ownsPolicy, withoutInherited } from "../contracts/shared-policy.ts";
@@ -36,9 +36,10 @@ export function resolveConfig(
   { run, seed, arm, set = [], recipe: location = recipe.name }: RunChoice,
 ): RunConfig {
   refuseCommandSettings(set);
+  const what = `config of run '${run}'`;
+  parse(Arm, arm, `${what}: arm`, "config-invalid");
   const advised = typeof recipe.config === "function" ? recipe.config(arm, chosenBy(set)) : recipe.config;
   const recommended: RunConfigInput = { ...advised, run, seed, arm, recipe: location };
-  const what = `config of run '${run}'`;
   // Without `agents`, as when the key is mistyped, there is no team to apply settings to.
   if (!isConfigNode(recommended.agents)) return parse(RunConfig, recommended, what, "config-invalid");
   const { runner = "native" } = withSettings(advised, set) as { runner?: unknown };

@@ -170,7 +170,9 @@ test("server is short for the server's optimizer at the default learning rate", 
   expect(optimizerOf('{"kind":"server","learningRate":1e-5}')).toMatchObject({ kind: "server", learningRate: 1e-5 });
 });
 
-test("single-agent needs a recipe with one agent", () => {
+test("single-agent needs a recipe with one agent; an unknown arm is refused", () => {
+  const unknown = { ...choice, arm: "single" as "mgrpo" };
+  expect(() => resolveConfig(single, unknown)).toThrow(refusal(/^config of run 'r': arm: .*single-agent/));
   const alone = resolveConfig(single, { ...choice, arm: "single-agent" });
   expect(Object.keys(alone.agents)).toEqual(["main"]);
   expect(() => resolveConfig(recipe, { ...choice, arm: "single-agent" })).toThrow(
