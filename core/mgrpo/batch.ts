@@ -115,13 +115,14 @@ export function tokenWeights(
 /**
  * At most `count` minibatches, none empty, each in the order of the entries. The entries are dealt in turn, question by question, so that each
  * question's trajectories are spread evenly. Those of one question are shuffled first: otherwise the first calls of all rollouts could end up in
- * one minibatch and the second calls in another.
+ * one minibatch and the second calls in another. Throws `RangeError` if `count` is not a positive integer.
  */
 export function splitMinibatches<T extends Pick<WeightedTrajectory, "group">>(
   entries: readonly T[],
   count: number,
   random: Random,
 ): T[][] {
+  if (!Number.isInteger(count) || count < 1) throw new RangeError(`${count} minibatches: give a positive integer`);
   const parts = Math.min(count, entries.length);
   const minibatches = Array.from({ length: parts }, (): number[] => []);
   const shuffled = random.choose(entries.length, entries.length);

@@ -85,6 +85,11 @@ const questions = (...sizes: number[]) =>
 const split = (given: readonly { group: number; i: number }[], count: number, seed: number) =>
   splitMinibatches(given, count, stream("minibatches", seed));
 
+test.each([0, -1, 1.5, Number.NaN])("%d minibatches are refused, since some entries would be in none", (count) => {
+  const refusal = new RangeError(`${count} minibatches: give a positive integer`);
+  expect(() => splitMinibatches([{ group: 0 }, { group: 1 }], count, stream(1))).toThrow(refusal);
+});
+
 test("each agent of a shared policy counts by its share times the mean over its own questions", () => {
   // Main has questions 0, 1, 2, the searcher only question 1; every question's plain sum is 6.
   // By hand: 0.75 * 6 + 0.25 * 6 = 6.
