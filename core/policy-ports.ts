@@ -61,6 +61,7 @@ export interface Sample {
 /**
  * Samples from one version of one policy. Invariant, up to the exceptions that engine/README.md lists: the bits of a sequence's samples depend
  * only on its own requests, those that it shares as a branch, and the engine's configuration, never on its slot, other sequences or timing.
+ * A request's arrays must not change until it settles.
  */
 export interface Sampler {
   /** Rejects with `canceled` when the signal aborts. */
@@ -111,7 +112,7 @@ export type SavedFile = readonly [name: string, bytes: Uint8Array];
 /**
  * Trains one policy. Gradients accumulate over forwardBackward calls until optimizerStep. The engine is unaware of M-GRPO. An engine that
  * resumes a dead process's step, or whose server has lost the model, may reject with `replay-failed`; the caller then calls `load` and repeats
- * the step.
+ * the step. The arrays that a call gets must not change until it settles.
  */
 export interface Trainer {
   /** Per sequence, log-probs_T at the temperature, without a gradient. */

@@ -1,6 +1,6 @@
 /** @file A checkpoint in a local folder, in the Hugging Face layout. Large files stay on disk; all others are read into memory. */
 import { constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
-import { join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { LARGE_FILE_BYTES } from "../../core/checkpoint-source.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import type { CheckpointFile, CheckpointFiles } from "../../core/ports.ts";
@@ -31,10 +31,16 @@ export async function readCheckpoint(folder: string): Promise<CheckpointFiles> {
  * the optimizer state of the folder's old weights is deleted, and the index of old shards if `model.safetensors` replaces them; all other files
  * stay. All files are written before the first is replaced, so a full disk leaves the earlier checkpoint as it is. The old weights are deleted
  * first and the new ones come last, so what a kill leaves in between has no weights and cannot be opened: it is never a mixture of two. Rejects
- * with MgrpoError `config-invalid`, before it writes, if the folder has another file that would be read in place of new shards, or an adapter
- * that would be added to the new model.
+ * with MgrpoError `config-invalid`, before it writes, if a name is not that of a file in the folder, or if the folder has another file that
+ * would be read in place of new shards, or an adapter that would be added to the new model.
  */
 export async function writeCheckpoint(folder: string, files: CheckpointFiles): Promise<void> {
+  const elsewhere = [...files.keys()].find((name) => name !== basename(name) || [".", "..", ""].includes(name));
+  if (elsewhere !== undefined)
+    throw new MgrpoError(
+      "config-invalid",
+      `'${elsewhere}' is no file of a checkpoint: name each file without a folder`,
+    );
   // Absolute: Node.js 20 never returns from making a relative folder in a deleted working directory.
   await mkdir(resolve(folder), { recursive: true });
   await refuseOtherWeights(folder, files);

@@ -74,6 +74,17 @@ test("a checkpoint is written over its own files; a reader of the earlier ones k
   expect((await readers[0].stat()).nlink).toBe(0);
 });
 
+test.each(["../config.json", "sub/config.json", "..", ""])(
+  "a file named '%s' is refused: it is not in the folder",
+  async (name) => {
+    const parent = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
+    onTestFinished(() => rm(parent, { recursive: true, force: true }));
+    const files = new Map([[name, new Uint8Array()]]);
+    await expect(writeCheckpoint(join(parent, "model"), files)).rejects.toMatchObject({ code: "config-invalid" });
+    expect(await readdir(parent)).toEqual([]);
+  },
+);
+
 test("a checkpoint of which one file cannot be written leaves the earlier one as it was", async () => {
   const folder = await mkdtemp(join(tmpdir(), "mgrpo-folder-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
