@@ -54,7 +54,7 @@ const ERROR_RULES: readonly ErrorRule[] = [
     when: /^CredentialsProviderError:/,
     code: "store-unreachable",
     predicate:
-      "requires credentials, and this process has none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE",
+      "requires credentials, and this process finds none: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile that has them",
   },
   {
     when: /: Region is missing/,
