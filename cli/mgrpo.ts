@@ -9,12 +9,12 @@ import { handleOutputError } from "./terminal/output-error.ts";
 // The AWS SDK is pinned, so its warning that later releases need a newer Node.js is of no use to the user.
 process.env["AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED"] ??= "true";
 for (const stream of [process.stdout, process.stderr]) stream.on("error", (error) => handleOutputError(stream, error));
-// All rollouts and requests in flight follow the signal that ends them. Node.js 20 warns of a leak at eleven listeners.
+// Each rollout and request in flight listens to the AbortSignal that cancels it. Node.js 20 warns of a leak from eleven listeners on.
 setMaxListeners(0);
 if (!hasHome()) process.env["HOME"] = "/";
 await buildProgram().parseAsync().catch(fail);
 
-/** False for a user that the system does not know, if HOME is not set. Container runtimes set it to / then. The AWS SDK cannot do without. */
+/** False if HOME is not set and the system does not know the user. Container runtimes then set HOME to /. The AWS SDK needs a home directory. */
 function hasHome(): boolean {
   try {
     homedir();

@@ -1,4 +1,7 @@
-/** @file Executes a reducer's commands in order. Every command is safe to repeat: after a crash, the next tick completes the work. */
+/**
+ * @file Executes a reducer's commands in order, and those of a `parallel` concurrently. Every command is safe to repeat. A repeated
+ * `insert-first` or `update` does not execute its `rest` or `then` again: after a crash in between, a later tick's commands complete the work.
+ */
 import { parseOutcomeKey } from "../core/contracts/keys.ts";
 import { canonicalJson } from "../core/contracts/parse.ts";
 import type { Insertion, StoreCommand } from "../core/training/store-commands.ts";

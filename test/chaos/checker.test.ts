@@ -185,7 +185,7 @@ const broken: [string, keyof typeof laws, Trial][] = [
     trialOf([...story(), asked(), { ...throttled(), process: "main-a" }]),
   ],
   [
-    "a judge paid 17 times too often alongside a death",
+    "a judge paid 17 extra times alongside a death",
     "the judge is asked again only after a disturbance",
     trialOf([...story(), ...Array.from({ length: 17 }, () => asked())], { strikes: [death("functions")] }),
   ],

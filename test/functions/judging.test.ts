@@ -20,7 +20,7 @@ beforeEach(() => {
 const runRecord = async () => store.table.get(tableKeys.run("test"));
 
 test.each([undefined, "paid"])(
-  "an outage of the judge (name: %s) halts the run after ten minutes and excludes nothing; once the run is resumed, the judge is asked again",
+  "an outage of the judge (judge: %s) halts the run after ten minutes and excludes nothing; once the run is resumed, the judge is asked again",
   async (name) => {
     const pass = stopClock(store);
     let isOut = true;

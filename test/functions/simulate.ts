@@ -20,7 +20,7 @@ export interface Faults {
   /** Probabilities per event: that it is lost, and that it is delivered twice. */
   readonly drop: number;
   readonly double: number;
-  /** Probability that the functions crash at a write, before or after it. */
+  /** Probability that the functions crash at a commit, an insert or an update, before or after it. Deletes never crash. */
   readonly die: number;
   /** See `FunctionOptions`. */
   readonly isLongLived?: boolean;

@@ -8,7 +8,7 @@ const INVALID_TOKEN = /invalid credentials/i;
 /** Three times as long as Hugging Face's Python library waits. */
 const SILENCE_SECONDS = 30;
 
-/** A fetch for one repository, which fails if the hub falls silent. A file that the repository lacks is left to the caller. */
+/** A fetch for one repository, which fails if the hub falls silent. A response that the repository lacks a file is returned. */
 export function hubFetch({ url }: HubSettings, repository: string): typeof fetch {
   return async (input, init) => {
     const response = await fetchWithIdleTimeout(input, init).catch((cause: unknown) => {

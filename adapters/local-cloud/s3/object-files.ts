@@ -55,7 +55,7 @@ export class ObjectFiles {
   readonly temporary: string;
   readonly #space: DiskSpace;
   readonly #journal: Journal;
-  /** Buckets and folders that are known to exist. */
+  /** Names of buckets, and paths of folders in them, that are known to exist. */
   readonly #buckets = new Set<string>();
   readonly #shards = new Set<string>();
 

@@ -86,7 +86,7 @@ const NOTHING = () => undefined;
 const context: { work: () => unknown } = { work: NOTHING };
 createContext(context);
 
-/** Only this way can a process interrupt its own synchronous code. */
+/** Runs `work` in a vm script: only vm's `timeout` can interrupt synchronous code from its own thread. */
 function withinMilliseconds<T>(timeout: number, work: () => T): T {
   context.work = work;
   try {
