@@ -33,34 +33,23 @@ export interface WorkerSecrets {
 export function createWorkerSecrets(stage: string, judge: sst.Secret): WorkerSecrets {
   const parameter = (name: string, secret: sst.Secret) =>
     new aws.ssm.Parameter(name, { name: `/mgrpo/${stage}/${name}`, type: "SecureString", value: secret.value });
-  const anyFleet = () => true;
+  /** A key that is optional, for all fleets. */
+  const optional = (variable: string, name: string): WorkerKey => ({
+    variable,
+    parameter: parameter(`${name}Parameter`, new sst.Secret(name, UNSET)),
+    isFor: () => true,
+  });
   return {
     token: parameter("WorkerTokenParameter", new sst.Secret("WorkerToken")),
     keys: [
       // For web tools whose `tools.search.keyVariable` names it.
-      {
-        variable: "MGRPO_SEARCH_KEY",
-        parameter: parameter("SearchKeyParameter", new sst.Secret("SearchKey", UNSET)),
-        isFor: anyFleet,
-      },
+      optional("MGRPO_SEARCH_KEY", "SearchKey"),
       // For models behind an API, in tools (`tools.reason`, `tools.extract`) or in the team (`agents.<name>.endpoint`).
-      {
-        variable: "MGRPO_MODEL_KEY",
-        parameter: parameter("ModelKeyParameter", new sst.Secret("ModelKey", UNSET)),
-        isFor: anyFleet,
-      },
+      optional("MGRPO_MODEL_KEY", "ModelKey"),
       // For agents on a hosted Tinker server (`agents.<name>.policy`).
-      {
-        variable: "TINKER_API_KEY",
-        parameter: parameter("TinkerKeyParameter", new sst.Secret("TinkerKey", UNSET)),
-        isFor: anyFleet,
-      },
+      optional("TINKER_API_KEY", "TinkerKey"),
       // For gated and private models of the Hugging Face Hub.
-      {
-        variable: "HF_TOKEN",
-        parameter: parameter("HubTokenParameter", new sst.Secret("HubToken", UNSET)),
-        isFor: anyFleet,
-      },
+      optional("HF_TOKEN", "HubToken"),
       // Functions judge training; workers judge only evaluations.
       {
         variable: JUDGE_VARIABLE,
