@@ -5,6 +5,7 @@
  */
 import { createContext, Script } from "node:vm";
 import { Ajv, type ValidateFunction } from "ajv";
+import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import * as z from "zod";
@@ -23,8 +24,7 @@ const [MAX_ERRORS, MAX_ERROR_CHARACTERS] = [3, 500];
  * used.
  */
 export function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<Record<string, unknown>> {
-  const ajv = createAjv(schema);
-  const check = compiled(ajv, schema, name);
+  const { ajv, check } = compiled(schema, name);
   const { $schema: _, ...described } = schema;
   const checked = z.unknown().superRefine((value, context) => {
     if (!passes(check, value)) context.addIssue({ code: "custom", message: messageOf(ajv, check.errors ?? []) });
@@ -33,14 +33,33 @@ export function validatedBy(schema: McpTool["schema"], name: string): z.ZodType<
   return checked.meta(described) as z.ZodType as z.ZodType<Record<string, unknown>>;
 }
 
-function compiled(ajv: AnyAjv, schema: McpTool["schema"], name: string): ValidateFunction {
+interface Compiled {
+  readonly ajv: AnyAjv;
+  readonly check: ValidateFunction;
+}
+
+/** MCP's default draft is 2020-12. A schema that lists a tuple's types in `items` is of an older one, whether or not its `$schema` says so. */
+function compiled(schema: McpTool["schema"], name: string): Compiled {
   try {
-    // With `$async`, ajv's own keyword, a check would return a promise, whose rejection nothing handles.
-    return withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile({ ...schema, $async: false }));
+    const stated = String(schema["$schema"]);
+    if (/\bdraft-0\d\b/.test(stated)) return compiledBy(Ajv, schema);
+    if (/\bdraft\/2019-09\b/.test(stated)) return compiledBy(Ajv2019, schema);
+    try {
+      return compiledBy(Ajv2020, schema);
+    } catch (error) {
+      if (isTimeout(error)) throw error;
+      return compiledBy(Ajv, schema);
+    }
   } catch (cause) {
     const why = isTimeout(cause) ? "it is too complex" : errorText(cause);
     throw new MgrpoError("tool-backend", `tool '${name}': its JSON Schema cannot be used: ${why}`, { cause });
   }
+}
+
+function compiledBy(Draft: AnyDraft, schema: McpTool["schema"]): Compiled {
+  const ajv = createAjv(Draft);
+  // With `$async`, ajv's own keyword, a check would return a promise, whose rejection nothing handles.
+  return { ajv, check: withinMilliseconds(COMPILE_MILLISECONDS, () => ajv.compile({ ...schema, $async: false })) };
 }
 
 function passes(check: ValidateFunction, value: unknown): boolean {
@@ -56,15 +75,10 @@ function passes(check: ValidateFunction, value: unknown): boolean {
 const messageOf = (ajv: AnyAjv, errors: NonNullable<ValidateFunction["errors"]>): string =>
   clip(ajv.errorsText(errors.slice(0, MAX_ERRORS)), MAX_ERROR_CHARACTERS);
 
-type AnyAjv = ReturnType<typeof createAjv>;
+type AnyDraft = typeof Ajv | typeof Ajv2019 | typeof Ajv2020;
+type AnyAjv = InstanceType<AnyDraft>;
 
-/**
- * Matches a schema of a draft older than 2020-12, MCP's default: its `$schema` names draft 7 or older, or its `items` lists a tuple's types,
- * which 2020-12 does not allow.
- */
-const OLDER_DRAFT = /"\$schema":"[^"]*\bdraft-0\d|"items":\[/;
-
-function createAjv(schema: McpTool["schema"]) {
+function createAjv(Draft: AnyDraft): AnyAjv {
   // `code`: only needed to compile a schema to a file.
   const regExp = Object.assign(linearPattern, { code: "linearPattern" });
   const options = {
@@ -77,8 +91,7 @@ function createAjv(schema: McpTool["schema"]) {
     logger: false,
     code: { regExp },
   } as const;
-  const ajv = OLDER_DRAFT.test(JSON.stringify(schema)) ? new Ajv(options) : new Ajv2020(options);
-  return addFormats.default(ajv);
+  return addFormats.default(new Draft(options)) as AnyAjv;
 }
 
 const script = new Script("work()");

@@ -78,6 +78,18 @@ test("a tuple is checked in the syntax of JSON Schema 2020-12 and of draft 7; a 
   ).toHaveLength(1);
 });
 
+test("the draft that a schema states decides, not text of its examples", () => {
+  const pair = { prefixItems: [{ type: "string" }], default: { items: ["salt"] } };
+  expect(faultsOf({ properties: { pair } }, { pair: [3] })).toEqual(["data/pair/0 must be string"]);
+  const older = {
+    $schema: "https://json-schema.org/draft/2019-09/schema",
+    properties: { pair: { items: [{ type: "string" }] } },
+  };
+  expect(faultsOf(older, { pair: [3] })).toEqual(["data/pair/0 must be string"]);
+  const draft4 = { $schema: "http://json-schema.org/draft-04/schema#", required: ["x"] };
+  expect(faultsOf(draft4, {})).toEqual(["data must have required property 'x'"]);
+});
+
 test("19.99 is a multiple of 0.01", () => {
   const price = { properties: { usd: { type: "number", multipleOf: 0.01 } } };
   expect(faultsOf(price, { usd: 19.99 })).toBe(undefined);
