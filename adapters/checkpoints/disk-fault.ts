@@ -9,6 +9,12 @@ export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE"
   if (isMgrpoError(error) || !(error instanceof Error)) return error;
   const { code = "", errno, path: at = path } = error as NodeJS.ErrnoException;
   if (errno === undefined) return error;
+  if (/^(EMFILE|ENFILE)$/.test(code))
+    return new MgrpoError(
+      "storage-unwritable",
+      `${at} cannot be opened (${error.message}): raise the limit on open files (ulimit -n)`,
+      { cause: error },
+    );
   if (/^(ENOSPC|EDQUOT)$/.test(code)) {
     return new MgrpoError(
       "disk-full",
@@ -16,9 +22,9 @@ export function diskFault(path: string, error: unknown, variable: "HF_HUB_CACHE"
       { cause: error },
     );
   }
-  return new MgrpoError(
-    "storage-unwritable",
-    `${at} cannot be read or written (${error.message}): give this user access, or set ${variable} to another folder`,
-    { cause: error },
-  );
+  const give = /^(EACCES|EPERM|EROFS)$/.test(code) ? "give this user access, or " : "";
+  const what = `${at} cannot be read or written (${error.message})`;
+  return new MgrpoError("storage-unwritable", `${what}: ${give}set ${variable} to another folder`, {
+    cause: error,
+  });
 }

@@ -1,4 +1,4 @@
-/** @file Which processes of a tree are measured, and the peak of several processes. Only root can list the files of a zombie, so run this as another user too. */
+/** @file Which processes of a tree are measured, and the peak of several processes. Only root can list a zombie's open files, so run this as another user too. */
 import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import { peakOf, processTree } from "../../bench/process-tree.ts";
 
 test.skipIf(process.platform !== "linux")("a child that has exited and is not reaped yet is left out", async () => {
   // `exec` replaces the shell with a process that does not wait for the shell's child.
-  const parent = spawn("sh", ["-c", "sleep 600 & exec sleep 600"], { stdio: "ignore" });
+  const parent = spawn("sh", ["-c", "sleep 600 & exec sleep 600"], { stdio: "ignore", detached: true });
   const { pid = 0 } = parent;
   const programs = () => processTree(pid).map((use) => use.arguments[0]);
   try {
@@ -16,7 +16,7 @@ test.skipIf(process.platform !== "linux")("a child that has exited and is not re
     await expect.poll(() => readFileSync(`/proc/${child}/stat`, "utf8")).toMatch(/\) Z /);
     expect(programs()).toEqual(["sleep"]);
   } finally {
-    parent.kill();
+    process.kill(-pid);
   }
 });
 

@@ -248,9 +248,9 @@ test("a second answer of the judge is not excused by an event that arrives twice
   expect(check({ trial, reference })).toEqual([expect.stringMatching(/^the judge is asked again only/)]);
 });
 
-const LOSE_ANSWERS = ["functions", "cloud", "eval-a"];
+const ANSWER_LOSERS = ["functions", "cloud", "eval-a"];
 
-test.each(LOSE_ANSWERS)("the death of %s, but not a trainer's, excuses a request billed at its maximum", (process) => {
+test.each(ANSWER_LOSERS)("the death of %s, but not a trainer's, excuses a request billed at its maximum", (process) => {
   const billed = { runs: [{ ...run, judgesMicroUsd: 14_000 }] };
   expect(check({ trial: trialOf(story(), { ...billed, strikes: [death(process)] }), reference })).toEqual([]);
   // A worker that only runs rollouts and trains never asks the judge.

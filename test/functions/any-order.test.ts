@@ -36,14 +36,14 @@ test("with evaluation.every 0.5, the team halfway through the run, by steps or s
     );
     expect(half).toBeLessThan(last - 1);
     expect(once.jobs.map(({ team }) => Number(team)).sort((a, b) => a - b)).toEqual([0, half + 1, last]);
-    expect(await simulate(shared, { seed: 3, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+    expect(await simulate(shared, { seed: 3, drop: 0.3, duplicate: 0.3, die: 0.1 })).toEqual(once);
   }
 });
 
 test("a run with late, duplicate and reordered events ends with the same records", async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {
-      expect(await simulate(config, { seed, drop: 0, double: 0.4, die: 0 })).toEqual(expected);
+      expect(await simulate(config, { seed, drop: 0, duplicate: 0.4, die: 0 })).toEqual(expected);
     }),
     { numRuns: 10 },
   );
@@ -57,7 +57,7 @@ test("with scheduled ticks, a run whose events are dropped and whose functions c
       fc.constantFrom(0, 0.1),
       fc.boolean(),
       async (seed, drop, die, isLongLived) => {
-        expect(await simulate(config, { seed, drop, double: 0.2, die, isLongLived })).toEqual(expected);
+        expect(await simulate(config, { seed, drop, duplicate: 0.2, die, isLongLived })).toEqual(expected);
       },
     ),
     { numRuns: 12 },
@@ -69,7 +69,7 @@ test("dynamic sampling: a step has at most dynamicSampling.rounds replacement ro
   const once = await simulate(dynamic, reliable);
   expect(once.steps.some(({ round }) => round > 0)).toBe(true);
   expect(once.steps.every(({ round }) => round <= 2)).toBe(true);
-  expect(await simulate(dynamic, { seed: 7, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+  expect(await simulate(dynamic, { seed: 7, drop: 0.3, duplicate: 0.3, die: 0.1 })).toEqual(once);
 });
 
 test("sampledTokens ends the run early, with its final evaluations, even with unreliable events", async () => {
@@ -83,7 +83,7 @@ test("sampledTokens ends the run early, with its final evaluations, even with un
     expect.arrayContaining(["all", "ends"]),
   );
   expect(JSON.parse(once.team)).toMatchObject({ team: sampled.length });
-  expect(await simulate(long, { seed: 3, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+  expect(await simulate(long, { seed: 3, drop: 0.3, duplicate: 0.3, die: 0.1 })).toEqual(once);
 });
 
 const tis = { algorithm: { tisCap: 2 } };
@@ -100,7 +100,7 @@ test("staleness changes neither groups nor evaluations; step s samples from vers
     );
     await fc.assert(
       fc.asyncProperty(fc.nat(), fc.constantFrom(0, 0.3, 1), fc.constantFrom(0, 0.1), async (seed, drop, die) => {
-        expect(await simulate(stale, { seed, drop, double: 0.3, die })).toEqual(once);
+        expect(await simulate(stale, { seed, drop, duplicate: 0.3, die })).toEqual(once);
       }),
       { numRuns: 4 },
     );
@@ -118,7 +118,7 @@ test("staleness with dynamic sampling: an epoch's first questions do not repeat;
     const reserved = (staleness + 1) * 2;
     // Steps in flight may hold back up to `reserved` of the epoch's questions; the others are asked before any is asked again.
     expect(new Set(asked.slice(0, 10 - reserved)).size).toBe(10 - reserved);
-    expect(await simulate(stale, { seed: 5, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+    expect(await simulate(stale, { seed: 5, drop: 0.3, duplicate: 0.3, die: 0.1 })).toEqual(once);
   }
 });
 
@@ -133,5 +133,5 @@ test("staleness: sampledTokens ends the run after the steps in flight, all of wh
   expect(once.run).toMatchObject({ status: "finished", step: once.steps.length });
   expect(once.steps.every(({ state }) => state === "closed")).toBe(true);
   expect(once.jobs.some(({ team }) => team === once.steps.length)).toBe(true);
-  expect(await simulate(long, { seed: 3, drop: 0.3, double: 0.3, die: 0.1 })).toEqual(once);
+  expect(await simulate(long, { seed: 3, drop: 0.3, duplicate: 0.3, die: 0.1 })).toEqual(once);
 });

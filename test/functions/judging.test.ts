@@ -112,7 +112,7 @@ test("the pause after a failure doubles: one second, two, four …", async () =>
   expect(counts).toEqual([1, 2, 2, 3, 3, 3, 3, 4]);
 });
 
-test("an answer that is not a verdict is retried, up to limits.attempts; then the rollout is lost, not wrong", async () => {
+test("a judge whose answer is not a verdict is asked again, up to limits.attempts; then the rollout is lost, not wrong", async () => {
   const pass = stopClock(store);
   const odd = new MgrpoError("judge-failed", "not JSON", { evidence: { fault: "unusable-answer" } });
   const judge: Rewards = { ...rewards, judge: "paid", correct: () => Promise.reject(odd) };

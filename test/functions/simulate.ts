@@ -19,14 +19,14 @@ export interface Faults {
   readonly seed: number;
   /** Probabilities per event: that it is lost, and that it is delivered twice. */
   readonly drop: number;
-  readonly double: number;
+  readonly duplicate: number;
   /** Probability that the functions crash at a commit, an insert or an update, before or after it. Deletes never crash. */
   readonly die: number;
   /** See `FunctionOptions`. */
   readonly isLongLived?: boolean;
 }
 
-export const reliable: Faults = { seed: 0, drop: 0, double: 0, die: 0 };
+export const reliable: Faults = { seed: 0, drop: 0, duplicate: 0, die: 0 };
 
 export async function simulate(config: RunConfig, faults: Faults) {
   const random = stream("post", faults.seed);
@@ -34,7 +34,7 @@ export async function simulate(config: RunConfig, faults: Faults) {
   const pending: string[] = [];
   const objects = notifying(store.objects, (key) => {
     if (random.uniform() < faults.drop) return;
-    pending.push(key, ...(random.uniform() < faults.double ? [key] : []));
+    pending.push(key, ...(random.uniform() < faults.duplicate ? [key] : []));
   });
   const crashing = {
     ...store,

@@ -79,7 +79,7 @@ export const hubUnavailable = (what: string, cause?: unknown): MgrpoError =>
 const tokenRefused = (url: string, status: number): MgrpoError =>
   new MgrpoError(
     "hub-refused",
-    `${url} refuses the token (${status}), which is invalid or expired: set HF_TOKEN to a valid one; or unset HF_TOKEN, and run hf auth login for a new one or hf auth logout to use none`,
+    `${url} refuses the token (${status}), which is invalid or expired: set HF_TOKEN to a valid one, or unset it and run \`hf auth login\`; for a public model, \`hf auth logout\` is enough`,
   );
 
 function refusal(url: string, repository: string, status: number, fault: string): MgrpoError {

@@ -10,7 +10,7 @@
 import { createHash } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { DiskSpace } from "../disk-space.ts";
 import type { Journal } from "../journal.ts";
 import { S3Error } from "./errors.ts";
@@ -55,8 +55,9 @@ export class ObjectFiles {
   readonly temporary: string;
   readonly #space: DiskSpace;
   readonly #journal: Journal;
-  /** Names of buckets, and paths of folders in them, that are known to exist. */
+  /** Names of buckets that are known to exist. */
   readonly #buckets = new Set<string>();
+  /** Paths of folders in buckets that are known to exist. */
   readonly #shards = new Set<string>();
 
   constructor({ directory, space, journal }: ObjectFilesOptions) {
@@ -155,9 +156,7 @@ export class ObjectFiles {
   }
 
   #place(from: string, to: string, onlyIfAbsent: boolean): void {
-    const shard = dirname(to);
-    if (!this.#shards.has(shard)) mkdirSync(shard, { recursive: true });
-    this.#shards.add(shard);
+    this.#requireShard(dirname(to));
     if (onlyIfAbsent) {
       linkSync(from, to);
       return;
@@ -165,6 +164,19 @@ export class ObjectFiles {
     const replacedBytes = objectSize(to);
     renameSync(from, to);
     this.#space.release(replacedBytes);
+  }
+
+  #requireShard(shard: string): void {
+    if (this.#shards.has(shard)) return;
+    try {
+      // Not recursive: the bucket may have been deleted while its object was received.
+      mkdirSync(shard);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "ENOENT") throw new S3Error("NoSuchBucket", `there is no bucket ${basename(dirname(shard))}`);
+      if (code !== "EEXIST") throw error;
+    }
+    this.#shards.add(shard);
   }
 
   #folder(bucket: string): string {

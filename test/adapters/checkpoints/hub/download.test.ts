@@ -98,7 +98,7 @@ test("a download into a folder that cannot be written is refused with its path",
   mkdirSync(join(home(), "hub"), { recursive: true });
   writeFileSync(root(), "a file");
   const message = expect.stringMatching(
-    /models--owner--tiny.* cannot be read or written \(.*\): give this user access/,
+    /models--owner--tiny.* cannot be read or written \(.*\): set HF_HUB_CACHE to another folder$/,
   );
   for (const revision of ["main", COMMIT])
     await expect(fetchModel({ ...MODEL, revision }, settings(), report)).rejects.toMatchObject({

@@ -1,4 +1,4 @@
-/** @file Objects as files: concurrent deletions, and foreign files in their folders. */
+/** @file Objects as files: concurrent deletions, a bucket deleted too early, and foreign files in their folders. */
 import { readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -19,7 +19,7 @@ test("two concurrent deletions of an object do not return its bytes to the quota
   await store.close();
 });
 
-test("a file that a file browser left is neither a bucket nor an object, and its bucket can be deleted", async () => {
+async function openFiles() {
   const directory = await freshDirectory();
   const space = await openDiskSpace(directory);
   const journal = await openJournal(join(directory, "events"), () => {});
@@ -29,7 +29,20 @@ test("a file that a file browser left is neither a bucket nor an object, and its
   });
   const objects = await openObjectFiles({ directory, space, journal });
   await objects.createBucket("mgrpo");
-  const received = await receiveBytes(new TextEncoder().encode("one"), objects.temporary, space);
+  return { objects, received: await receiveBytes(new TextEncoder().encode("one"), objects.temporary, space) };
+}
+
+test("an object whose bucket is deleted while it is received does not make the bucket again", async () => {
+  const { objects, received } = await openFiles();
+  await objects.deleteBucket("mgrpo");
+  const late = objects.commit("mgrpo", { key: "weights", received, headers: {}, onlyIfAbsent: true });
+  await expect(late).rejects.toMatchObject({ code: "NoSuchBucket", message: "there is no bucket mgrpo" });
+  expect(await objects.buckets()).toEqual([]);
+  expect(readdirSync(objects.temporary)).toEqual([]);
+});
+
+test("a file that a file browser left is neither a bucket nor an object, and its bucket can be deleted", async () => {
+  const { objects, received } = await openFiles();
   await objects.commit("mgrpo", { key: "weights", received, headers: {}, onlyIfAbsent: true });
   const bucket = join(objects.root, "mgrpo");
   const [shard = expect.fail()] = readdirSync(bucket);
