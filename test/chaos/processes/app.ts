@@ -48,8 +48,11 @@ function isWaking(): boolean {
   return aheadMs() > 0 && Date.now() - statSync(clock.file).mtimeMs < WAKING_MS;
 }
 
-createServer(
-  getRequestListener(async (request) =>
-    isWaking() ? new Response("the app's machine has slept", { status: 503 }) : handle(request),
-  ),
-).listen(port, "127.0.0.1");
+/** The machine may also have slept after a call arrived and before it was verified: then the call is late, too. */
+async function respond(request: Request): Promise<Response> {
+  const response = isWaking() ? undefined : await handle(request);
+  const isLate = response === undefined || (response.status === 401 && isWaking());
+  return isLate ? new Response("the app's machine has slept", { status: 503 }) : response;
+}
+
+createServer(getRequestListener(respond)).listen(port, "127.0.0.1");
