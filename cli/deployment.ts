@@ -7,9 +7,7 @@ import { isAbsolute, normalize, relative, resolve } from "node:path";
 import { openAwsStore } from "../adapters/aws/store.ts";
 import type { RunConfig } from "../core/contracts/config.ts";
 import { type Deployment, parseDeployment } from "../core/contracts/deployment.ts";
-import { needsJudge } from "../core/contracts/evaluation-suite.ts";
 import { tableKeys } from "../core/contracts/keys.ts";
-import { isOpenAi } from "../core/contracts/language-model.ts";
 import { agentsOfPolicy } from "../core/contracts/shared-policy.ts";
 import { isMgrpoError, MgrpoError } from "../core/errors.ts";
 import type { Table } from "../core/ports.ts";
@@ -129,23 +127,6 @@ export function refuseUnreachableServers({ agents, evaluation }: RunConfig, { fl
   throw new MgrpoError(
     "config-invalid",
     `evaluation.suites: agent '${first.agent}' is on a server that only the instance of fleet ${first.name} reaches: --set evaluation.suites=[]`,
-  );
-}
-
-/** The variable in which a deployment's functions and evaluation workers find the judge's key (stacks/secrets.ts). */
-const JUDGE_VARIABLE = "MGRPO_JUDGE_KEY";
-
-/** A judge is asked by functions, or by instances that evaluate. They have neither the keys of this machine nor its AWS credentials. */
-export function refuseKeylessJudge(config: RunConfig, { fleets }: Deployment, rewardsAskJudge: boolean): void {
-  const { judge, evaluation } = config;
-  const suitesAskJudge = fleets.some(({ roles }) => roles.includes("eval")) && evaluation.suites.some(needsJudge);
-  if (!judge || !(rewardsAskJudge || suitesAskJudge)) return;
-  const { model } = judge;
-  const needsKey = model.provider === "bedrock" || isOpenAi(model.baseUrl) || model.keyVariable !== undefined;
-  if (!needsKey || model.keyVariable === JUDGE_VARIABLE) return;
-  throw new MgrpoError(
-    "config-invalid",
-    `judge.model: a deployment has the judge's key in ${JUDGE_VARIABLE} only: write the model as an object with keyVariable ${JUDGE_VARIABLE}, and set the secret JudgeKey (docs/deploy.md)`,
   );
 }
 

@@ -25,13 +25,13 @@ import {
   manualWorkers,
   namesOfStage,
   readDeployment,
-  refuseKeylessJudge,
   refuseOtherBucket,
   refuseOtherRelease,
   refuseTooManyWorkers,
   refuseUndeployedRecipe,
   refuseUnreachableServers,
 } from "./deployment.ts";
+import { refuseKeylessJudge, refuseKeylessWorkers } from "./deployment-keys.ts";
 import type { Findings } from "./local/findings.ts";
 import { readWait } from "./local/follow.ts";
 import { pinModels, StartedModels } from "./local/hub-models.ts";
@@ -110,6 +110,7 @@ async function checkDeployment(
   await findings.attempt(() => refuseUndeployedRecipe(recipe));
   await findings.attempt(() => refuseUnreachableServers(config, deployment));
   await findings.attempt(() => refuseTooManyWorkers(config, deployment));
+  await findings.attempt(() => refuseKeylessWorkers(config, deployment));
   if (!config.judge) return;
   await findings.attempt(async () => {
     const { judge } = await openRewards(config, process.env);

@@ -1,9 +1,9 @@
 /**
  * @file Agents whose fleet has a server use it by default. A launch is refused if workers that cannot reach the server
- * would need it, or if the judge needs a key that the deployment does not have.
+ * would need it.
  */
 import { expect, test } from "vitest";
-import { fleetPolicies, refuseKeylessJudge, refuseUnreachableServers } from "../../cli/deployment.ts";
+import { fleetPolicies, refuseUnreachableServers } from "../../cli/deployment.ts";
 import { RunConfig } from "../../core/contracts/config.ts";
 import type { Deployment } from "../../core/contracts/deployment.ts";
 import { policiesOf, resolveConfig } from "../../core/training/resolve-config.ts";
@@ -72,24 +72,4 @@ test("an agent that shares the policy of an agent on a fleet's server is refused
   expect(() => refuseUnreachableServers(shared, { ...deployment, fleets })).toThrow(
     /^agents\.reader\.policy: 'searcher' is on a server that only the instance of fleet searcher reaches/,
   );
-});
-
-test("a judge whose key a deployment does not have is refused at launch, if functions or instances ask it", () => {
-  const judgedBy = (model: unknown, suites: object[] = []) =>
-    RunConfig.parse({ ...config, judge: { model }, evaluation: { suites } });
-  const line = /judge.model: a deployment has the judge's key in MGRPO_JUDGE_KEY only/;
-  const named = (keyVariable: string) => ({ provider: "openai", model: "m", keyVariable });
-  for (const model of ["openai#m", "bedrock:eu-central-1#m", named("OPENROUTER_API_KEY")]) {
-    expect(() => refuseKeylessJudge(judgedBy(model), deployment, true)).toThrow(line);
-    refuseKeylessJudge(judgedBy(model), deployment, false);
-  }
-  for (const model of [named("MGRPO_JUDGE_KEY"), "openai:http://10.0.0.9:8000/v1#m"])
-    refuseKeylessJudge(judgedBy(model), deployment, true);
-  // Evaluations on the user's own machines use the keys there.
-  const judged = judgedBy("openai#m", [{ name: "web", benchmark: "webwalkerqa", data: "w.json" }]);
-  const evaluators: Deployment["fleets"] = [
-    { name: "eval", agent: "*", roles: ["eval"], group: "g", max: 1, release: "r" },
-  ];
-  refuseKeylessJudge(judged, deployment, false);
-  expect(() => refuseKeylessJudge(judged, { ...deployment, fleets: evaluators }, false)).toThrow(line);
 });
