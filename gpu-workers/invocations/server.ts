@@ -147,12 +147,16 @@ export function serveApp(app: Hono, host: string, port: number): Promise<AppServ
           }),
       }),
     );
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      const isTaken = cause.code === "EADDRINUSE";
-      const message = isTaken
-        ? `port ${port} on ${host} is in use: pass another --port, or 0 for any free one`
-        : `cannot listen on ${host}:${port}: ${cause.message}`;
-      reject(new MgrpoError("cannot-listen", message, { cause }));
-    });
+    server.once("error", (cause: NodeJS.ErrnoException) =>
+      reject(new MgrpoError("cannot-listen", listenFault(host, port, cause), { cause })),
+    );
   });
+}
+
+function listenFault(host: string, port: number, { code = "", message }: NodeJS.ErrnoException): string {
+  if (["EADDRNOTAVAIL", "ENOTFOUND"].includes(code))
+    return `${host} is not an address of this machine: pass a --host that is one`;
+  const fault =
+    code === "EADDRINUSE" ? `port ${port} on ${host} is in use` : `cannot listen on ${host}:${port} (${message})`;
+  return `${fault}: pass another --port, or 0 for any free one`;
 }
