@@ -2,29 +2,17 @@
  * @file A simulation from its command: the program's own functions and workers, in virtual time, and what it reports about a load. Also its
  * options, and the plan of a load.
  */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { readArguments } from "../../bench/simulate/arguments.ts";
-import type { Figures } from "../../bench/simulate/figures.ts";
 import { rowOf } from "../../bench/simulate/loads.ts";
 import { planOf } from "../../bench/simulate/plan.ts";
 import { openTeamEngine } from "../../bench/simulate/team.ts";
-import { sum } from "../../core/statistics.ts";
 import { engineOptions } from "../../gpu-workers/engine-options.ts";
+import { groupInsertions, type Printed, simulated } from "./simulated.ts";
 
 const PER_MINUTE = 64;
 /** Few, so that several workers share a step. */
 const SLOTS = 8;
-const run = promisify(execFile);
-
-type Printed = Figures & { readonly problems: object };
-
-async function simulated(...load: string[]): Promise<{ figures: Printed; warnings: string }> {
-  const command = ["dist/bench/simulate/main.js", ...load, "--json"];
-  const { stdout, stderr } = await run(process.execPath, command, { maxBuffer: 1e7 });
-  return { figures: JSON.parse(stdout), warnings: stderr };
-}
 
 let figures: Printed;
 let warnings: string;
@@ -52,22 +40,11 @@ test("each outcome is committed once and scored once", () => {
   expect(requests["score-rollout GetObject invocations"]).toBeCloseTo(requests["worker PutObject invocations"] ?? 0, 1);
 });
 
-/** Insertions of groups per rollout, and how many of them were refused. */
-const groupInsertions = ({ requestsPerRollout, refusedPerRollout }: Figures) =>
-  [requestsPerRollout, refusedPerRollout].map((counts) =>
-    sum(Object.entries(counts).flatMap(([name, count]) => (name.endsWith(" PutItem GROUP") ? [count] : []))),
-  );
-
-test("each group is inserted once: no two functions open a step together", async () => {
-  // With rollouts of one turn, the last of a step end so close together that several calls of score-rollout find the step sampled.
-  const crowded = ["--set", "agents.main.limits.turns=1", "--set", "questionsPerStep=64"];
-  const { figures: crowd } = await simulated("--rollouts-per-minute", "512", "--agents", "2", ...crowded);
-  for (const each of [figures, crowd]) {
-    const [inserted, refused] = groupInsertions(each);
-    // Eight rollouts per question.
-    expect(inserted).toBeCloseTo(1 / 8, 10);
-    expect(refused).toBe(0);
-  }
+test("each group is inserted once: no two functions open a step together", () => {
+  const [inserted, refused] = groupInsertions(figures);
+  // Eight rollouts per question.
+  expect(inserted).toBeCloseTo(1 / 8, 10);
+  expect(refused).toBe(0);
 });
 
 test("requests whose condition fails are counted by kind", () => {

@@ -1,4 +1,4 @@
-/** @file `mgrpo mine` on the relay team: the same questions even if it is killed midway, and a run that trains on them. */
+/** @file `mgrpo mine` on the relay team: the same questions even if it is killed midway, a run that trains on them, and a spent budget. */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -40,4 +40,12 @@ test("the same team, questions and seed give the same file, whether or not `mine
   expect(JSON.parse(suite.stdout)).toMatchObject({ kind: "mined", file: "new/b.jsonl", of: mined.length, samples: 3 });
   const training = ["train", RELAY, "--run", "hard", "--steps", "1", ...relaySettings()];
   expect(await mgrpo(folder, ...training, "--set", "questions.train=a.jsonl")).toMatchObject({ code: 0, stderr: "" });
+});
+
+test("if --set gives a budget that is spent, the same command resumes with the option that the message names", async () => {
+  const ask = ["mine", ...relay, "--train", "--below", "1", "--to", "budget.jsonl", "--set", "budget.hours=0.000001"];
+  const { code, stderr } = await mgrpo(folder, ...ask);
+  expect(code).toBe(1);
+  expect(stderr).toContain("allow more with --budget-hours <hours in all>");
+  expect(await mgrpo(folder, ...ask, "--budget-hours", "1")).toMatchObject({ code: 0, stderr: "" });
 });

@@ -10,7 +10,7 @@ import type { EvaluationResult } from "../../core/contracts/messages.ts";
 import type { Question } from "../../core/contracts/question.ts";
 import { wilson } from "../../core/training/confidence-interval.ts";
 import { teamConfig } from "../fakes/scripted-team.ts";
-import { chdirToProject, mgrpo, RELAY, relaySettings } from "./command-line.ts";
+import { chdirToProject, RELAY, relaySettings } from "./command-line.ts";
 import { printed } from "./printed.ts";
 
 const folder = chdirToProject();
@@ -161,12 +161,4 @@ test.each([
   ],
 ] as const)("refused: %j", async (more, line) => {
   await expect(printed("mine", ...relay, "--to", "c.jsonl", ...more)).rejects.toThrow(line);
-});
-
-test("if --set gives a budget that is spent, the same command resumes with the option that the message names", async () => {
-  const ask = ["mine", ...relay, "--train", "--below", "1", "--to", "budget.jsonl", "--set", "budget.hours=0.000001"];
-  const { code, stderr } = await mgrpo(folder, ...ask);
-  expect(code).toBe(1);
-  expect(stderr).toContain("allow more with --budget-hours <hours in all>");
-  expect(await mgrpo(folder, ...ask, "--budget-hours", "1")).toMatchObject({ code: 0, stderr: "" });
 });

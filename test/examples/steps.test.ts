@@ -1,5 +1,5 @@
 /**
- * @file Two steps of examples/loop.ts and of examples/team.ts: rewards and weights are numbers, and the weights change.
+ * @file One step of examples/loop.ts and of examples/team.ts: rewards and weights are numbers, and the weights change.
  * examples.long.test.ts tests that rewards rise.
  */
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import * as loop from "../../examples/loop.ts";
 import * as team from "../../examples/team.ts";
 import { readSafetensors } from "../engine/read-safetensors.ts";
 
-const STEPS = 2;
+const STEPS = 1;
 
 function weightsOf(files: CheckpointFiles): number[] {
   const { tensors } = readSafetensors(files.get(MODEL_FILE) ?? new Uint8Array(), "weights");

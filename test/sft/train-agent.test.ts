@@ -133,14 +133,6 @@ test("training begun with one engine is not resumed with another", async () => {
   );
 });
 
-test("training starts on demonstrations whose tokens, written as one text, are longer than a string can be", async () => {
-  // 90 x 6 MB; a string has at most 537 MB. Nothing is computed: the trainer is killed at its first batch.
-  const long: Example = { tokens: new Array(1_000_000).fill(10_000), turns: [[3, 6]] };
-  const examples = [...EXAMPLES, ...new Array(90).fill(long)];
-  const many = training("many", ADAPTER, { examples: { training: examples, heldOut: [] } });
-  await expect(trainAgent({ ...many, engine: killedAt("forwardBackward", 1) })).rejects.toThrow("killed");
-});
-
 test("changed settings, and a folder that this training did not write, are refused", async () => {
   const first = training("refused", ADAPTER);
   await trainAgent(first);

@@ -147,11 +147,11 @@ test("a long question is found despite one typo, not two; a short one is too com
 test("a long page is searched once for all rollouts of a question, and again for another question or page", () => {
   const other = "Which engineer drew the first bridge over the River Ale in Alby?";
   const question = "In which year did the salt museum of Alby open its third hall?";
-  // Each of these characters stands for four words, and its last word joins the next one's first: 1.5 million tokens, which take up to a second.
-  const page = `${question} ${"\ufdfa".repeat(500_000)}`;
+  // Each of these characters stands for four words, and its last word joins the next one's first: 300,000 tokens, which take up to 0.2 seconds.
+  const page = `${question} ${"\ufdfa".repeat(100_000)}`;
   const before = process.cpuUsage();
   for (let rollout = 0; rollout < 64; rollout++) expect(guard.leaksQuestion(page, question)).toBe(true);
-  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(15);
+  expect(process.cpuUsage(before).user / 1e6).toBeLessThan(3);
   expect(guard.leaksQuestion(page, other)).toBe(false);
   expect(guard.leaksQuestion("another page", question)).toBe(false);
   expect(guard.leaksQuestion(page, question)).toBe(true);
