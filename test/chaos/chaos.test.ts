@@ -12,7 +12,7 @@ const DEADLINE_SECONDS = 240;
 /** Enough for a step that trains asynchronously, and for evaluations before and after. */
 const STEPS = 2;
 /** In its trial, the store, a worker that trains and one that evaluates die or stop, requests meet every kind of fault, and the hostile page is read. */
-const SEED = 24_638;
+const SEED = 2360;
 
 let built: Built;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 /** @file `mgrpo dev`: what a step would train on from one question, and what is wrong with an app. Other warnings: dev-warnings.test.ts. */
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
@@ -10,7 +10,7 @@ import { RunConfig } from "../../core/contracts/config.ts";
 import type { AgentBatch, GroupRecord } from "../../core/contracts/records.ts";
 import type { Outcome } from "../../core/contracts/rollout.ts";
 import { chdirToProject, mgrpo, parsedLines, RELAY, RELAY_MODELS, relaySettings, startMgrpo } from "./command-line.ts";
-import { printed, printedJson } from "./printed.ts";
+import { printedJson } from "./printed.ts";
 import { config } from "./records.ts";
 
 const folder = chdirToProject();
@@ -60,17 +60,6 @@ test("dev shows each agent's share of the group, natively and through the app", 
 test("more concurrent rollouts than the default limit of listeners cause no warning of a leak", async () => {
   const ended = await mgrpo(folder, "dev", RELAY, "--question", "train-amber", ...models, "--rollouts", "12");
   expect(ended).toMatchObject({ code: 0, stderr: expect.not.stringContaining("MaxListeners") });
-});
-
-test("dev prints the rewards of the first group of training", async () => {
-  const [main = expect.fail()] = linesOf(await printedJson("dev", RELAY, ...withApp), "agent");
-  const step = ["--steps", "1", "--set", "questionsPerStep=1", "--set", "rolloutsPerQuestion=4"];
-  expect(await mgrpo(folder, "train", RELAY, "--run", "same", ...withApp, ...step)).toMatchObject({ code: 0 });
-  const [first] = parsedLines(readFileSync(join(folder, "runs/same/steps.jsonl"), "utf8"));
-  const rewards = main["rewards"] as number[];
-  expect(first).toMatchObject({ reward: { main: rewards.reduce((total, one) => total + one, 0) / 4 } });
-  const shown = await printed("show", "same", "0/0");
-  for (const reward of rewards) expect(shown).toContain(`reward ${reward.toFixed(3)}`);
 });
 
 test("every printed rollout has the recipe's note on the question", async () => {
