@@ -8,7 +8,7 @@ import { setMaxListeners } from "node:events";
 import { getPriority, setPriority } from "node:os";
 import { parseArgs } from "node:util";
 import * as z from "zod";
-import { HttpUrl } from "../core/contracts/http-url.ts";
+import { HttpUrl, isWildcardAddress } from "../core/contracts/http-url.ts";
 import { AgentName, RunName } from "../core/contracts/names.ts";
 import { parse } from "../core/contracts/parse.ts";
 import { WorkerRole } from "../core/contracts/records.ts";
@@ -36,9 +36,6 @@ const ORPHAN_MILLISECONDS = 500;
 
 const EVALUATION_NICENESS = 5;
 
-/** Addresses that a server can listen on, but other machines cannot call. */
-const ANY_ADDRESS = ["0.0.0.0", "::"];
-
 const DEFAULT_ROLES: WorkerRole[] = ["rollout", "train"];
 
 const Arguments = z
@@ -51,7 +48,7 @@ const Arguments = z
     port: z.coerce.number().int().min(0).max(65535),
     url: HttpUrl.optional(),
   })
-  .refine(({ host, url }) => url !== undefined || !ANY_ADDRESS.includes(host), {
+  .refine(({ host, url }) => url !== undefined || !isWildcardAddress(host), {
     path: ["host"],
     message: "listens on every address of this machine: pass --url with a URL at which other workers can reach it",
   })

@@ -19,3 +19,16 @@ test("a URL with a password is refused: no worker could call it, and records and
   expect(stderr).toMatch(/"error":"arguments of the worker: url: must not contain a user name or password"/);
   expect(stderr).not.toContain("secret");
 });
+
+test.each(["0.0.0.0", "0", "::", "::0"])(
+  "--host %s is refused without a URL: no other machine can connect to it",
+  (host) => {
+    const given = `--run r --agent main --host ${host}`;
+    const command = [fileURLToPath(builtModule("gpu-workers/worker")), ...given.split(" ")];
+    const { status, stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
+    expect(status).toBe(1);
+    expect(stderr).toMatch(
+      /"error":"arguments of the worker: host: listens on every address of this machine: pass --url/,
+    );
+  },
+);
