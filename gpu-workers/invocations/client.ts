@@ -6,7 +6,8 @@
  *      ^            │ '──404: restarted──┐  409                             retry with backoff
  *      '────────────┴────────────────────┘  401 to a call that is old       retry, signed again: the machine slept
  *                                           410                             `step-closed`: abandon
- *                                           400, 401, 413, TLS failure      `config-invalid`: no retry can help
+ *                                           400, 401, 413, TLS failure,     `config-invalid`: no retry can help
+ *                                           blocked port
  *                                           502 with a code                 the failure that the worker reports: rethrown
  *                                           200 without a valid signature   as 503: a forged report never becomes text
  *

@@ -27,6 +27,9 @@ const UNTRUSTED = /CERT|SELF_SIGNED|UNABLE_TO_(VERIFY|GET_ISSUER)/;
 /** Codes of OpenSSL and Node.js for any other failure of TLS, such as a server that speaks plain HTTP. */
 const NO_TLS = /^ERR_(TLS|SSL)|^EPROTO$/;
 
+/** The message of Node's fetch, which has no code, for a port that the Fetch standard blocks, such as 6000: no attempt can connect. */
+const BLOCKED_PORT = "bad port";
+
 /** Codes of Node.js for a connection that was never made. */
 const NEVER_CONNECTED = [
   "ECONNREFUSED",
@@ -132,7 +135,7 @@ export class WorkerClient {
 
   /**
    * The response, whatever its status; a report only with a valid signature. Rejects with `TransientFailure`, also after a 401 to a call that
-   * is old, or with `config-invalid` if TLS fails. Errors of the store's clock, and of an aborted signal, are passed on.
+   * is old, or with `config-invalid` if TLS fails or the port is blocked. Errors of the store's clock, and of an aborted signal, are passed on.
    */
   async call(worker: WorkerRecord, request: WorkerRequest): Promise<WorkerResponse> {
     const response = await this.#exchange(worker, request).catch((cause: unknown) => {
@@ -185,8 +188,9 @@ const unusable = ({ worker }: WorkerRecord, why: string, workerDied = false) =>
 function connectionFailure(worker: WorkerRecord, signal: AbortSignal, cause: unknown): unknown {
   if (signal.aborted || isMgrpoError(cause) || cause instanceof TransientFailure) return cause;
   // Node's fetch rejects with an error whose cause has the code, or, at the time limit, with a TimeoutError without a cause.
-  const { name, cause: reason } = cause as { name?: unknown; cause?: { code?: unknown } };
+  const { name, cause: reason } = cause as { name?: unknown; cause?: { code?: unknown; message?: unknown } };
   const code = String(reason?.code ?? name);
+  if (reason?.message === BLOCKED_PORT) return onBlockedPort(worker);
   if (UNTRUSTED.test(code)) return untrusted(worker, code);
   if (NO_TLS.test(code)) return withoutTls(worker, code);
   // Without a connection, nothing reached the worker, so this call cannot have killed it. Any other failure may be a crash midway.
@@ -226,6 +230,12 @@ function withoutTls({ worker, url }: WorkerRecord, code: string): MgrpoError {
     `worker '${worker}' at ${url}: TLS fails (${code}); fix the worker's --url, or the proxy in front of it`,
   );
 }
+
+const onBlockedPort = ({ worker, url }: WorkerRecord) =>
+  new MgrpoError(
+    "config-invalid",
+    `worker '${worker}' at ${url}: HTTP clients refuse this port, which belongs to another protocol; start the worker with another --port or --url`,
+  );
 
 /** The failure that the sub-agent's worker reports; undefined when a proxy answered instead. */
 function reportedFailure(text: string): MgrpoError | undefined {

@@ -97,6 +97,14 @@ test.each(["ERR_SSL_WRONG_VERSION_NUMBER", "EPROTO"])("if TLS fails with %s, the
   });
 });
 
+test("a port that fetch blocks is reported as such, not as the death of the worker, which no call reaches", async () => {
+  const failure = await fetch("http://127.0.0.1:6000").catch((error: Error) => error);
+  await expect(callThatFails(failure as Error)).rejects.toMatchObject({
+    code: "config-invalid",
+    message: expect.stringMatching(/^worker 'w1' at http:\/\/w1: HTTP clients refuse this port/),
+  });
+});
+
 test.each<[number, string, object]>([
   [404, "unknown", { isWorkerAtFault: false, isWorkUnknown: true }],
   [409, "loading another version", { isWorkerAtFault: false, isWorkUnknown: false }],
