@@ -53,7 +53,8 @@ interface PendingInvocation {
   /** Resolves when the step is open: the invocation's time limit starts then. */
   readonly opened: Promise<unknown>;
   attempts: number;
-  deaths: number;
+  /** The workers that have died running it, each counted once: a proxy that cannot reach a live one breaks every connection. */
+  readonly died: Set<string>;
   /** Why the last attempt at a worker failed, or, before the first such attempt, that no worker is available. Absent: nothing has failed. */
   failure?: string;
   secondsLeft: number;
@@ -80,7 +81,7 @@ export function httpDelegation(
         signal,
         opened,
         attempts: 0,
-        deaths: 0,
+        died: new Set(),
         secondsLeft: run.config.limits.invocationSeconds,
       }),
   };
@@ -117,8 +118,9 @@ async function attempt(caller: InvocationContext, invocation: PendingInvocation)
     if (deadline.signal.aborted) throw deadlinePassed(caller.run, invocation);
     // That no worker is available says less than why the last attempt failed.
     if (error instanceof TransientFailure && (worker || !invocation.failure)) invocation.failure = error.message;
-    if (error instanceof TransientFailure && error.workerDied && ++invocation.deaths >= MAX_DEATHS) {
-      const message = `${invocation.deaths} workers of '${request.agent}' died while they ran invocation ${id}`;
+    if (worker && error instanceof TransientFailure && error.workerDied) invocation.died.add(worker.worker);
+    if (invocation.died.size >= MAX_DEATHS) {
+      const message = `${invocation.died.size} workers of '${request.agent}' died while they ran invocation ${id}`;
       throw new MgrpoError("worker-unavailable", message);
     }
     throw error;

@@ -97,6 +97,16 @@ test("after a worker dies, another one is asked; if that one dies too, the invoc
   expect(asked.sort()).toEqual(["w1", "w2"]);
 });
 
+test("a live worker whose connections break, as behind a proxy while its machine is cut off, is asked again and is not two dead ones", async () => {
+  let calls = 0;
+  const { invoke } = openCaller(60, ["w1"], async () => {
+    if (++calls <= 2) throw broken();
+    return new Response("a proxy's page", { status: 400 });
+  });
+  await expect(invoke()).rejects.toMatchObject({ code: "config-invalid" });
+  expect(calls).toBe(3);
+});
+
 test("an invocation that is canceled, or runs out of time, is canceled at its worker too, which would otherwise keep sampling", async () => {
   const calls: string[] = [];
   const caller = new AbortController();
