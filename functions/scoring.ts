@@ -154,7 +154,9 @@ async function openRewards(context: Context, config: RunConfig, subject: string)
     const request = { run: config.run, subject, queueSeconds: longestQueueSeconds(config) };
     if (isMgrpoError(error, "judge-failed")) throw await unclaimedFailure(context, request, error);
     if (!isMgrpoError(error, "config-invalid", "recipe-invalid")) throw error;
-    throw new MgrpoError("rewards-invalid", error.message, { cause: error });
+    // They opened where the run was started, perhaps on another machine, with other folders and keys.
+    const message = `the process that runs the functions, such as cloud serve or dispatch, cannot open the rewards: ${error.message}`;
+    throw new MgrpoError("rewards-invalid", message, { cause: error });
   }
 }
 

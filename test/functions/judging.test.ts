@@ -248,7 +248,7 @@ test.each([
   new MgrpoError("config-invalid", "judge.model.keyVariable: OPENAI_API_KEY is not set"),
   new MgrpoError("recipe-invalid", "recipe 'recipes/mine' does not exist"),
 ])(
-  "rewards that cannot be opened ($code) halt the run with the reason; the resumed run scores the rollout",
+  "rewards that cannot be opened ($code) halt the run with the reason and the process that has it; the resumed run scores the rollout",
   async (refusal) => {
     let canOpen = true;
     const rewardsOf = () => (canOpen ? Promise.resolve(rewards) : Promise.reject(refusal));
@@ -256,7 +256,8 @@ test.each([
     await commitOutcome(store, step);
     canOpen = false;
     await functions.scoreRollout({ key });
-    expect(await runRecord()).toMatchObject({ status: "halted", reason: refusal.message });
+    const reason = `the process that runs the functions, such as cloud serve or dispatch, cannot open the rewards: ${refusal.message}`;
+    expect(await runRecord()).toMatchObject({ status: "halted", reason });
     expect((await group()).rollouts).toEqual({});
     canOpen = true;
     await store.table.update(resumeRun("test"));
