@@ -9,7 +9,7 @@ import { type Joined, joinConversations, withThinking } from "./join.ts";
 import { type JsonValue, UnusableTraceError, withoutMark } from "./json.ts";
 import { isEmpty, isRedacted, type Message, messagesOf, type RawMessage } from "./message.ts";
 import { type OtlpSpan, Traces } from "./otlp.ts";
-import { type RawMessagesLine, readTraceFile } from "./read.ts";
+import { type RawMessagesLine, readTraceFile, refuseLostContent } from "./read.ts";
 import type { RecordedCall } from "./recorded-call.ts";
 import { ownTools, type ToolDefinition } from "./tools.ts";
 
@@ -73,6 +73,7 @@ function candidatesOfLine(line: RawMessagesLine, options: TraceImportOptions, re
   return report.attempt(where, () => {
     const source = { where, scope: where, agent, attribute, score: attribute };
     refuseFiltered(source, options);
+    for (const message of messages) refuseLostContent(message);
     const read = messages.flatMap((raw) => messagesOf(raw, { stringsMayBeBlocks: false }));
     return [candidateOf(source, read, tools, options)];
   });

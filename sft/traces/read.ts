@@ -6,14 +6,14 @@
 import { constants, isUtf8 } from "node:buffer";
 import * as z from "zod";
 import { parse } from "../../core/contracts/parse.ts";
-import { exactJsonIn, type JsonObject, type JsonValue, jsonIn, unreadableTrace } from "./json.ts";
+import { exactJsonIn, type JsonObject, type JsonValue, jsonIn, UnusableTraceError, unreadableTrace } from "./json.ts";
 import { RawMessage } from "./message.ts";
 import { isOtlp, type Traces } from "./otlp.ts";
 import { ToolDefinition } from "./tools.ts";
 
 /** A conversation of a file of OpenAI messages. */
 export interface RawMessagesLine {
-  readonly messages: readonly RawMessage[];
+  readonly messages: readonly OpenAiMessage[];
   readonly tools: readonly ToolDefinition[] | undefined;
   readonly agent: string | undefined;
   /** The line's other keys; nested keys are joined by dots. */
@@ -21,18 +21,26 @@ export interface RawMessagesLine {
   readonly where: string;
 }
 
-/** These fields, which OpenAI's client adds to a message, must be empty: the import would drop their content. */
-const empty = z.union([z.null(), z.array(z.never())]).optional();
 const { parts: _, ...fields } = RawMessage.shape;
 const OpenAiMessage = z.strictObject({
   ...fields,
   role: z.string(),
   name: z.string().nullish(),
-  refusal: empty,
-  audio: empty,
-  annotations: empty,
-  function_call: empty,
+  refusal: z.json().optional(),
+  audio: z.json().optional(),
+  annotations: z.json().optional(),
+  function_call: z.json().optional(),
 });
+export type OpenAiMessage = z.output<typeof OpenAiMessage>;
+
+/** Throws `UnusableTraceError` if a field that OpenAI's API leaves empty in most messages is not: the import would drop its content. */
+export function refuseLostContent({ refusal, audio, annotations, function_call: call }: OpenAiMessage): void {
+  const isEmpty = (field: JsonValue | undefined) => field == null || (Array.isArray(field) && field.length === 0);
+  if (!isEmpty(refusal)) throw new UnusableTraceError("the model refused to answer");
+  if (!isEmpty(audio)) throw new UnusableTraceError("it has images, audio or files");
+  if (!isEmpty(annotations)) throw new UnusableTraceError("a message has annotations");
+  if (!isEmpty(call)) throw new UnusableTraceError("a message has a function_call: write it as tool_calls");
+}
 
 const OpenAiLine = z.looseObject({
   messages: z.array(OpenAiMessage),

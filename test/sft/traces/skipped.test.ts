@@ -199,13 +199,28 @@ test.each([
   ],
   [
     "a conversation with a key that would be lost",
-    '{"messages": [{"role": "assistant", "content": "", "refusal": "my secret"}]}',
-    /^traces.jsonl:1: messages.0.refusal: /,
+    '{"messages": [{"role": "assistant", "content": "", "verdict": "my secret"}]}',
+    /^traces.jsonl:1: messages.0: Unrecognized key: "verdict"/,
   ],
 ])("a line that is %s is refused with its number, and without its text", (_, text, message) => {
   const read = () => importTraces([{ file: "traces.jsonl", bytes: Buffer.from(text) }], OPTIONS);
   expect(read).toThrow(message);
   expect(read).not.toThrow(/secret/);
+});
+
+test.each<[string, Record<string, JsonValue>]>([
+  ["the model refused to answer", { content: null, refusal: "I can't." }],
+  ["it has images, audio or files", { content: null, audio: { id: "audio_1" } }],
+  ["a message has annotations", { content: "x", annotations: [{ type: "url_citation" }] }],
+  ["a message has a function_call: write it as tool_calls", { content: null, function_call: { name: "search" } }],
+])("of lines of messages, only the one whose content would be lost is skipped: %s", (reason, fields) => {
+  const question = { role: "user", content: "Where?" };
+  const written = { content: "Here.", refusal: null, audio: null, annotations: [], function_call: null };
+  const lines = [written, fields].map((reply) => ({ messages: [question, { role: "assistant", ...reply }] }));
+  const bytes = Buffer.from(lines.map((line) => JSON.stringify(line)).join("\n"));
+  const { lines: taken, report } = importTraces([{ file: "traces.jsonl", bytes }], OPTIONS);
+  expect(taken).toEqual([{ messages: [question, { role: "assistant", content: "Here." }] }]);
+  expect([...report.skipped]).toEqual([[reason, { count: 1, first: "traces.jsonl:2" }]]);
 });
 
 test("a file that is not UTF-8 is refused: its letters would be lost", () => {
