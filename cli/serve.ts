@@ -34,6 +34,7 @@ const SERVED_API = {
   dialects: [chatCompletions, statelessResponses, messages],
   honored: ["temperature", "top_p"],
   why: "the server does not support them",
+  logsRefusals: false,
 };
 const KEY_VARIABLE = "MGRPO_SERVE_KEY";
 /** At least 16 characters that an Authorization header can carry. */

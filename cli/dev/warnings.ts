@@ -81,7 +81,7 @@ function agentWarnings(config: TriedTeam, { agent, trained, branches }: AgentSha
   if (isUncalled && agent !== main)
     return [`'${agent}' was never called${trained ? ": no rollout would train it" : ""}`];
   if (isUncalled && runner !== "native")
-    return [`'${agent}' was never called: does the app use its base URL and model?`];
+    return [`no request to '${agent}' was accepted: does the app use its base URL and model?`];
   const conversations = tried.rollouts.flatMap((rollout) => conversationsOf(rollout, agent, main));
   const counts = countsOf(tried.rollouts, agent);
   const cut = counts?.cut ?? conversations.filter(({ stop }) => stop === "token-limit").length;

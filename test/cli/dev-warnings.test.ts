@@ -21,11 +21,11 @@ test("agents that were never called: a warning names the main agent only with an
     const requests = { offered: new Map(), called: new Set(called) };
     const tried = { group, rollouts, trees: [], ...requests, thrown: [], gatewayWarnings: [], halted: undefined };
     const all = groupWarnings({ agents: {}, main: "main", runner }, tried, shares);
-    return all.filter((one) => one.includes("never called"));
+    return all.filter((one) => /never called|was accepted/.test(one));
   };
   const subs = ["'searcher' was never called: no rollout would train it", "'frozen' was never called"];
   expect(warningsFor("native")).toEqual(subs);
-  const main = "'main' was never called: does the app use its base URL and model?";
+  const main = "no request to 'main' was accepted: does the app use its base URL and model?";
   expect(warningsFor("recipe")).toEqual([main, ...subs]);
   // Whether lost rollouts called sub-agents is not known.
   expect(warningsFor("native", "failed")).toEqual([]);

@@ -182,7 +182,8 @@ test("an app gets the same answer from a folder of models, served greedily, as i
   const { config } = await planServing("recipes/atlas/models", []);
   const { agents, close } = await openServedAgents(config);
   try {
-    const host = { teamOf: () => servedTeam(agents, 0), dialects: [chatCompletions], honored: [], why: "" };
+    const served = servedTeam(agents, 0);
+    const host = { teamOf: () => served, dialects: [chatCompletions], honored: [], why: "", logsRefusals: false };
     const server = chatApp(
       "",
       host,

@@ -48,6 +48,8 @@ export interface ChatHost {
   readonly honored: readonly string[];
   /** Why other settings have no effect: logged once for each. */
   readonly why: string;
+  /** Whether refused requests are logged, once for each kind. */
+  readonly logsRefusals: boolean;
 }
 
 interface Shared {
@@ -56,11 +58,19 @@ interface Shared {
   readonly warnOverridden: (settings: readonly string[]) => void;
 }
 
+/** A request that asks for something that these APIs do not have: the app's code must change. The app may have caught the error. */
+const isRefusal = (error: unknown): error is ApiError =>
+  error instanceof ApiError && (error.status === 400 || error.code === "model_not_found");
+
+/** Of the same kind are refusals with the same code and parameter, whatever its position in a list. */
+const kindOf = ({ code, param }: ApiError) => `${code} ${param?.replace(/\.\d+(?=\.|$)/g, ".*") ?? ""}`;
+
 /** The gateway of the open attempts. @param prefix the first part of its path. */
 export function gatewayApp(prefix: string, attempts: OpenAttempts, log: Log): Hono {
   const dialects = [chatCompletions, responses, messages];
   const why = "the run's config says how the agents sample, and their chat templates what they are shown";
-  return chatApp(`/${prefix}`, { teamOf: (keys) => attemptOf(keys, attempts), dialects, honored: [], why }, log);
+  const teamOf = (keys: readonly string[]) => attemptOf(keys, attempts);
+  return chatApp(`/${prefix}`, { teamOf, dialects, honored: [], why, logsRefusals: true }, log);
 }
 
 /** @param prefix what comes before `/v1`; empty, or beginning with a slash. */
@@ -101,7 +111,15 @@ export function chatApp(prefix: string, host: ChatHost, log: Log): Hono {
   });
 
   app.notFound((context) => errorResponse(context, noEndpoint(context, prefix, host)));
-  app.onError((error, context) => errorResponse(context, isCutOff(context) ? CUT_OFF : apiErrorOf(error, log)));
+  const refusalsLogged = new Set<string>();
+  app.onError((error, context) => {
+    if (isCutOff(context)) return errorResponse(context, CUT_OFF);
+    if (host.logsRefusals && isRefusal(error) && !refusalsLogged.has(kindOf(error))) {
+      refusalsLogged.add(kindOf(error));
+      log.warn("a request was refused", { reason: error.message });
+    }
+    return errorResponse(context, apiErrorOf(error, log));
+  });
   return app;
 }
 

@@ -1,4 +1,4 @@
-/** @file Request settings that have no effect in training: the log names each of them once. */
+/** @file Request settings that have no effect in training, and refused requests: the log names each of them once. */
 import { expect, test } from "vitest";
 import { openHarness } from "./harness.ts";
 
@@ -38,5 +38,35 @@ test("every setting without effect is logged once, whichever API and request it 
     "text.verbosity",
     "output_config.effort",
     "messages.*.content.*.is_error",
+  ]);
+});
+
+test("a refused request is logged once for each kind, since the app may have caught its error", async () => {
+  const harness = await openHarness();
+  const { main } = harness.open();
+  const refusedWith = async (body: object, key = main.apiKey) => {
+    const response = await fetch(`${main.baseURL}/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "main", ...body }),
+    });
+    return response.status;
+  };
+  const question = { role: "user", content: "say hello" };
+  const image = { role: "user", content: [{ type: "image_url", image_url: { url: "data:" } }] };
+  const messages = [question];
+  expect(await refusedWith({ messages, response_format: { type: "json_object" } })).toBe(400);
+  expect(await refusedWith({ messages, response_format: { type: "json_schema" } })).toBe(400);
+  expect(await refusedWith({ messages: [image] })).toBe(400);
+  expect(await refusedWith({ messages: [question, image] })).toBe(400);
+  expect(await refusedWith({ messages, logit_bias: {} })).toBe(400);
+  expect(await refusedWith({ messages, model: "gpt-5" })).toBe(404);
+  expect(await refusedWith({ messages }, "no-key")).toBe(401);
+  const warned = harness.lines.map((line) => JSON.parse(line)).filter(({ what }) => what === "a request was refused");
+  expect(warned.map(({ reason }) => reason)).toEqual([
+    expect.stringMatching(/format cannot be forced/),
+    expect.stringMatching(/^messages\.0\.content: a part of type 'image_url' is not supported/),
+    expect.stringMatching(/^logit_bias: /),
+    expect.stringMatching(/^'gpt-5' is not an agent/),
   ]);
 });
