@@ -92,8 +92,15 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
   return codes.length === 0 || codes.includes((error as MgrpoError).code);
 }
 
-/** The message of an error; for anything else that was thrown, the value as text. */
-export const errorText = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** The message of an error; for anything else that was thrown, the value as text: an object as JSON, where it can be. */
+export function errorText(error: unknown): string {
+  if (error instanceof Error) return error.message;
+  try {
+    return typeof error === "object" ? JSON.stringify(error) : String(error);
+  } catch {
+    return String(error);
+  }
+}
 
 /** The error and its causes, outermost first, each once: a chain of causes may be circular. */
 export function errorChain(error: unknown): Error[] {

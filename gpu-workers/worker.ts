@@ -46,7 +46,7 @@ const Arguments = z
     fleet: AgentName.optional(),
     host: z.string().min(1),
     port: z.coerce.number().int().min(0).max(65535),
-    url: HttpUrl.optional(),
+    url: HttpUrl.refine((url) => !/[?#]/.test(url), { error: "must not contain a query or a fragment" }).optional(),
   })
   .refine(({ host, url }) => url !== undefined || !isWildcardAddress(host), {
     path: ["host"],

@@ -64,7 +64,8 @@ async function importPart(folder: string, part: string, known: readonly string[]
   if (file === undefined) {
     // `rollout` is opened after the recipe, which therefore exists, even if a recipe of this repository has no folder here.
     const exists = part === "rollout" || foldersOf(folder).some((path) => existsSync(path));
-    const fault = exists ? `has no ${part}.ts` : "does not exist";
+    const place = /[\\/]/.test(folder) && !isAbsolute(folder) ? ` in ${process.cwd()}` : "";
+    const fault = exists ? `has no ${part}.ts` : `does not exist${place}`;
     const remedy =
       part === "rollout"
         ? "runner 'recipe' runs the app that rollout.ts exports: see docs/your-own-agents.md"

@@ -31,7 +31,7 @@ function lostRolloutWarnings({ group, rollouts, thrown }: TriedGroup): string[] 
   const gaveUp = rollouts.flatMap(({ outcome }, k) => {
     if (outcome.status === "failed" || !outcome.app || outcome.conversation.answer !== null) return [];
     const { fault, stop } = outcome.conversation;
-    if (stop === "malformed") return [`rollout ${k}: the app gave no answer: ${fault ?? "no reason given"}`];
+    if (stop === "malformed") return [`rollout ${k}: the app gave no answer: ${fault || "no reason given"}`];
     return [`rollout ${k}: the app gave up when it was told of a limit (${stop})`];
   });
   const errors = new Set(thrown.map(({ what, error }) => `${what}: ${stackOf(error)}`));

@@ -11,6 +11,13 @@ test.each(["--fleet main --roles eval", "--fleet main --run r", "--run r"])("%s 
   expect(stderr).toMatch(/"code":"config-invalid".*with --run and --agent, or a fleet of the deployment, with --fleet/);
 });
 
+test("a URL with a query is refused: the paths of calls would become part of it", () => {
+  const given = "--run r --agent main --url http://proxy.lan/?x=1";
+  const command = [fileURLToPath(builtModule("gpu-workers/worker")), ...given.split(" ")];
+  const { stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
+  expect(stderr).toMatch(/"error":"arguments of the worker: url: must not contain a query or a fragment"/);
+});
+
 test("a URL with a password is refused: no worker could call it, and records and messages would repeat it", () => {
   const given = "--run r --agent main --url http://user:secret@proxy.lan";
   const command = [fileURLToPath(builtModule("gpu-workers/worker")), ...given.split(" ")];

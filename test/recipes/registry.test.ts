@@ -260,12 +260,15 @@ test.each([
   });
 });
 
-test("the error for an unknown recipe lists the known ones", async () => {
+test("the error for an unknown recipe lists the known ones, and says where a path was looked for", async () => {
   await expect(openRecipe("atlass")).rejects.toMatchObject({
     code: "recipe-invalid",
     message:
       "recipe 'atlass' does not exist: name a folder with recipe.ts, rewards.ts and tools.ts, or one of: atlas, atlas-two-subs, deep-research, gazetteer, tally",
   });
+  await expect(openRecipe("recipes/mine")).rejects.toThrow(
+    `recipe 'recipes/mine' does not exist in ${process.cwd()}: name a folder with`,
+  );
 });
 
 test.each(["{}", "{ name: '' }", "{ name: 7 }"])("a recipe that is %s is refused: it has no name", async (exported) => {
