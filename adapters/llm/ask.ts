@@ -4,7 +4,7 @@
  *     attempt ──answer──> done
  *      │ ▲
  *      │ └── waits for: Retry-After, and exponential backoff   unblocked by: time, or the caller's signal
- *      ├── a retryable failure (429, 5xx except 501, timeout, broken off, …); attempts left; Retry-After within a minute
+ *      ├── a retryable failure (429, 5xx except 501, timeout, broken off, …), if attempts are left and Retry-After is at most a minute
  *      └── anything else: throws
  */
 
@@ -30,8 +30,8 @@ export interface RetryPolicy extends Pick<LanguageModelSpec, "timeoutSeconds" | 
   /** See `OpenModelOptions`. */
   readonly pauseSeconds?: number;
   /**
-   * Called for each request that was sent and then cut off (by `timeoutSeconds`, the caller's signal or the server), answered without usage, or
-   * answered with content and a usage of 0.
+   * Called for each request that was sent and then cut off by `timeoutSeconds` or the caller's signal, whose answer the server broke off or
+   * withheld, or that was answered without usage, or with content and a usage of 0. Not called if the connection fails before a response.
    */
   readonly onUnknownUsage?: () => void;
 }
@@ -123,7 +123,7 @@ function isUncounted({ inputTokens, outputTokens }: TokenUsage, { content }: Lan
 
 /** Finish reasons of an answer that its server broke off: of SGLang and vLLM, of OpenRouter and Mistral, of DeepSeek, of GLM. */
 const BROKEN_OFF = ["abort", "error", "insufficient_system_resource", "network_error"];
-/** Finish reasons of a cut answer that the AI SDK does not know: of GLM and of Claude on Bedrock, and of gateways that keep Anthropic's or Gemini's. */
+/** Finish reasons that the AI SDK does not map to `length`: those of GLM, of Claude on Bedrock, and of gateways that pass Anthropic's or Gemini's on. */
 const CUT = /^(model_context_window_exceeded|max_tokens)$/i;
 /** GLM's finish reason for what its content filter withholds. */
 const SENSITIVE = "sensitive";

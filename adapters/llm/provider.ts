@@ -10,7 +10,7 @@ import { rewriteArguments } from "./written-arguments.ts";
 export interface Endpoint {
   /** Loads the SDK on the first call. */
   model(): Promise<LanguageModelV3>;
-  /** For messages: `model 'x' at <base URL>`, or `model 'x' at Amazon Bedrock[ in <region>]`. */
+  /** For messages: `model 'x' at <base URL>`, or `model 'x' at Amazon Bedrock`, with the region if the spec names one. */
   readonly name: string;
   /** What to do if the server refuses the credentials, as a clause. */
   readonly credentialAdvice: string;

@@ -1,4 +1,4 @@
-/** @file Checks before a run that a model server is reachable, so that a wrong port is found before any work begins. */
+/** @file Checks that a model server is reachable before a run starts, so that a wrong port is found before any work begins. */
 import type { LanguageModelSpec } from "../../core/contracts/language-model.ts";
 import { MgrpoError } from "../../core/errors.ts";
 import { innermostMessage } from "./errors.ts";

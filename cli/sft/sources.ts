@@ -1,6 +1,6 @@
 /**
- * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run or an evaluation. The
- * agents of an app have the app's system messages and tools: those in the file's lines, or in the tokens of a run whose rollouts the app ran.
+ * @file Where an agent's demonstrations come from: the recipe, a file of messages, or the correct rollouts of a run or an evaluation. An
+ * app defines its agents' system messages and tools: they come from the file's lines, or from the tokens of a run whose rollouts the app ran.
  */
 import { isUtf8 } from "node:buffer";
 import { readFileSync } from "node:fs";
@@ -23,7 +23,7 @@ import { type AgentDemonstration, correctConversations } from "./correct-rollout
 /** The demonstrations of one agent; at least one. @param tokenizerSha256 that of its tokenizer.json. */
 export type ExampleSource = (target: TargetAgent, tokenizerSha256: string) => readonly ExampleInput[];
 
-/** A demonstration for the agent's own system message and tools, a line of an app's messages, or tokens as they were sampled. */
+/** A demonstration that gets the agent's own system message and tools, a line of an app's messages, or tokens as they were sampled. */
 export type ExampleInput = LocatedDemonstration | AppLine | LocatedExample;
 
 interface AppLine {
@@ -79,7 +79,7 @@ export async function openDemonstrations(
       const more = minReward > 0 ? "lower --min-reward" : "name another run";
       const advice = found.length > 0 ? `${more}, or train another agent with --agent` : more;
       throw invalid(
-        `'${fromRun}' has no answered conversation of agent '${target.agent}' in a correct rollout of reward ${minReward} or more: ${advice}`,
+        `'${fromRun}' has no conversation in which agent '${target.agent}' gave an answer, in a correct rollout with a reward of at least ${minReward}: ${advice}`,
       );
     }
     if (isApp) return asSampled(own, target.agent, fromRun, tokenizerSha256);
@@ -186,7 +186,7 @@ function noneOf(agent: string, lines: readonly MessagesLine[], agents: RunConfig
     (name) => !Object.hasOwn(agents, name),
   );
   const named = unknown.slice(0, MAX_NAMED).map((name) => `'${stripControlCharacters(name)}'`);
-  const rename = `; it has some of ${named.join(", ")}: if these are '${agent}', change the lines' "agent", or import the traces with --as ${agent}`;
+  const rename = `; it has some of agents that the team does not have, such as ${named.join(", ")}: if these are '${agent}', change the lines' "agent", or import the traces with --as ${agent}`;
   const advice = isAlone
     ? "add some, or train another with --agent"
     : "add some for every agent that shares its policy";

@@ -50,8 +50,8 @@ export class NumberedPayments {
   }
 
   /**
-   * Returns the record after the payment. A payment that lowers a sum is not added if its payer was forgotten. Calls may overlap: if a
-   * payment fails, those that wait for it fail too, without being sent.
+   * Returns the record after the payment. If its payer was forgotten, a payment that lowers a sum is not sent again: the record may lack it.
+   * Calls may overlap: if a payment fails, those that wait for it fail too, without being sent.
    */
   add(sums: Sums): Promise<TableItem> {
     const added = this.#last.then(() => this.#send(sums));

@@ -5,7 +5,7 @@
  *     d_sq = difference + seed_s + question_q + noise_sq        independent, normal, with the variances of VarianceComponents
  *
  * A difference is detected if the interval of `differenceEstimate` excludes 0. The estimate's variance is seed / S + question / Q + noise / SQ.
- * The endpoints of the interval are quantiles of the bootstrap's deviations. Each is the sum of two independent ones (bootstrap.ts):
+ * The interval's endpoints are the estimate plus quantiles of the bootstrap's deviation, the sum of two independent ones (bootstrap.ts):
  *
  *     questions   variance MS_questions / SQ, close to question / Q + noise / SQ
  *     seeds       variance k^2 MS_seeds / SQ = ((t / z)^2 MS_seeds - MS_noise) / SQ, at least 0
@@ -14,7 +14,8 @@
  * independent of the estimate. So the power is averaged over the distribution of chi. Both deviations are close to normal, except that with two or three seeds
  * the mean of S - 1 draws takes only 2 or 6 values: then the quantile is that of the exact distribution.
  *
- * One seed tells nothing about others: what is detected then is a difference between two trained teams, seed_s included, not between arms.
+ * From one seed, the variance between seeds cannot be estimated: what is detected then is the difference between two trained teams
+ * (difference + seed_s), not between two arms.
  */
 import { mean, sum } from "../statistics.ts";
 import { meanSquares, student975 } from "./bootstrap.ts";
@@ -81,7 +82,7 @@ function drawnMeans(S: number): number[][] {
   });
 }
 
-/** The 2.5% quantile of the sum of both deviations. */
+/** The 2.5% quantile of the sum of the two deviations. */
 function lowQuantile(means: readonly number[], questionSd: number, seedSd: number): number {
   const below = (x: number) => mean(means.map((value) => normal((x - seedSd * value) / questionSd)));
   return bisect(-4 * (questionSd + seedSd), 0, (x) => below(x) >= 0.025);

@@ -60,7 +60,7 @@ test("an agent that no correct rollout called has no demonstrations, and the err
     toolbox: { parameters: new Map() },
   };
   expect(() => source(searcher, "")).toThrow(
-    /no answered conversation of agent 'searcher' .*: lower --min-reward, or train another agent with --agent$/,
+    /no conversation in which agent 'searcher' gave an answer, .*: lower --min-reward, or train another agent with --agent$/,
   );
 });
 
@@ -75,7 +75,7 @@ test("a question gives no demonstration if one of its answers has no score", asy
   expect(await correctConversations(unscored, 0.9)).toEqual([]);
   const source = await openDemonstrations(await openRecipe("atlas"), config, { fromRun: unscored, minReward: 0 });
   const main = { agent: "main", config: config.agents["main"] ?? expect.fail(), toolbox: { parameters: new Map() } };
-  expect(() => source(main, "")).toThrow(/in a correct rollout of reward 0 or more: name another run$/);
+  expect(() => source(main, "")).toThrow(/in a correct rollout with a reward of at least 0: name another run$/);
 });
 
 /** Leaves one score of each question, as if the judge had failed on the other answer. */

@@ -155,7 +155,7 @@ test("a line for an agent that the team does not have is refused, not dropped", 
 test("the error for a file whose lines name the app's agents says how to rename them", async () => {
   const traced = await fromFile([line("Research Assistant", "a"), line("Research Assistant", "b")], "searcher");
   expect(() => traced(target("searcher"), "")).toThrow(
-    `it has some of 'Research Assistant': if these are 'searcher', change the lines' "agent", or import the traces with --as searcher`,
+    `it has some of agents that the team does not have, such as 'Research Assistant': if these are 'searcher', change the lines' "agent", or import the traces with --as searcher`,
   );
 });
 

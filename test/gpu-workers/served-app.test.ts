@@ -13,6 +13,7 @@ const clock = { storeTime: async () => Date.now() };
 const log = createLog(() => {});
 
 let server: AppServer;
+let arrived: Promise<void>;
 let aborted: Promise<void>;
 
 const cancel = vi.fn();
@@ -22,8 +23,14 @@ beforeEach(async () => {
   const app = new Hono();
   app.route("/", invocationApp("searcher", "worker", signatures, { cancel } as unknown as InvocationRegistry, log));
   app.post("/echo", bodyLimit({ maxSize: 10 }), async (context) => context.text(await context.req.text()));
-  aborted = new Promise((resolve) => {
-    app.get("/slow", ({ req }) => new Promise(() => req.raw.signal.addEventListener("abort", () => resolve())));
+  arrived = new Promise((arrive) => {
+    aborted = new Promise((resolve) => {
+      app.get("/slow", ({ req: { raw } }) => {
+        raw.signal.addEventListener("abort", () => resolve());
+        arrive();
+        return new Promise(() => {});
+      });
+    });
   });
   server = await httpNetwork.listen(app, "127.0.0.1", 0);
 });
@@ -42,7 +49,7 @@ test("a caller's DELETE, which has no body, cancels the invocation", async () =>
   expect(cancel).toHaveBeenCalledExactlyOnceWith("one");
 });
 
-test("a body in chunks is read up to the limit of its app", async () => {
+test("a chunked body is read up to the app's size limit", async () => {
   const response = await send("/echo", inChunks("ten bytes."));
   expect([response.status, await response.text()]).toEqual([200, "ten bytes."]);
   expect((await send("/echo", inChunks("eleven bytes"))).status).toBe(413);
@@ -51,7 +58,8 @@ test("a body in chunks is read up to the limit of its app", async () => {
 test("a request is aborted when its client disconnects", async () => {
   const leaving = new AbortController();
   const response = send("/slow", { signal: leaving.signal }).catch((error: Error) => error.name);
-  setTimeout(() => leaving.abort(), 50);
+  await arrived;
+  leaving.abort();
   expect(await response).toBe("AbortError");
   await aborted;
 });

@@ -1,4 +1,4 @@
-/** @file Responses that are hostile, broken or hard to read, and some redirects and a PDF that are not, by path. */
+/** @file Responses by path: hostile, broken or hard to read, and a few ordinary ones. */
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { pdfOf } from "./pdf.ts";
@@ -36,7 +36,7 @@ export const hostile: Readonly<Record<string, Behavior>> = {
   "/moved": redirect("/wiki/Alby", 301),
   /** In raw UTF-8: Node.js writes a header's characters as Latin-1 bytes. */
   "/moved-to-utf8": redirect(Buffer.from("/上海?q=é#历史").toString("latin1")),
-  "/上海": page("<title>上海</title><p>A town at the sea.</p>"),
+  "/上海": page("<title>上海</title><p>A town by the sea.</p>"),
   "/huge": (response) => {
     response.writeHead(200, { "content-type": "text/html" });
     stream(response, HUGE_BYTES, Buffer.alloc(65_536, "a"));
