@@ -72,7 +72,7 @@ describe("reads", () => {
   });
   test("the target of a redirect in raw UTF-8, as a browser does", async () => {
     expect(await visit("/moved-to-utf8")).toBe(
-      `上海\n${world.origin}/%E4%B8%8A%E6%B5%B7?q=%C3%A9\n\nA town at the sea.`,
+      `上海\n${world.origin}/%E4%B8%8A%E6%B5%B7?q=%C3%A9\n\nA town by the sea.`,
     );
   });
   test("a long page in parts, none longer than the agent will see", async () => {
