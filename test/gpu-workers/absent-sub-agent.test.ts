@@ -40,7 +40,7 @@ test("a rollout that waits for a sub-agent without a worker is retried until the
   const { config, store } = await openRun(log, changes);
   const { release } = await readRunContext(config.run, "0.0.0", store, log);
   const searcher = WorkerRecord.parse({
-    ...{ run: config.run, worker: "s", agent: "searcher", roles: ["rollout"], url: "http://127.0.0.1:9/s" },
+    ...{ run: config.run, worker: "s", agent: "searcher", roles: ["rollout"], url: "http://127.0.0.1:2/s" },
     ...{ state: "alive", counter: 1, seenCounter: 1, seenAt: 0, release, inFlight: [] },
   });
   await store.table.insert(tableKeys.worker(config.run, "s"), { ...searcher });
