@@ -51,7 +51,7 @@ export interface SftOptions extends SourceOptions {
   readonly epochs?: number;
   /** Tokens to train on, instead of a number of passes. */
   readonly tokens?: number;
-  /** Minimum tokens of one step, which takes whole demonstrations. */
+  /** Minimum number of tokens per step; demonstrations are never split. */
   readonly batchTokens: number;
   /** AdamW's peak rate; absent: one of `LEARNING_RATE`. */
   readonly learningRate?: number;

@@ -71,7 +71,7 @@ function turnOf({ content, stop, usage, body }: GeneratedReply): AssistantTurn {
 }
 
 /**
- * Some servers give several calls of a turn the same id, or none, but refuse a history in which ids repeat. A new id has 9 letters and digits,
+ * Some servers give several calls of a turn the same id, or none, but refuse a turn in which ids repeat. A new id has 9 letters and digits,
  * the form that Mistral requires.
  */
 function withDistinctIds(calls: readonly ApiToolCall[]): ApiToolCall[] {

@@ -14,7 +14,7 @@ import type { Endpoint } from "./provider.ts";
 /** Maximum number of characters that a message quotes of a server's text. */
 const MAX_QUOTED = 300;
 
-/** The server refuses this content; another conversation would pass. */
+/** The server refuses this content; another conversation would be accepted. */
 export type ContentRefusal = "too-long" | "filtered";
 
 /**
@@ -64,7 +64,7 @@ const TOO_LONG = new RegExp(
   ].join("|"),
   "i",
 );
-/** OpenAI's 429 for a request of more tokens than the account may use in a minute: it never passes. */
+/** OpenAI's 429 for a request of more tokens than the account may use in a minute: no retry succeeds. */
 const TOO_LARGE_FOR_RATE = /request too large .*tokens per min/i;
 /** How these servers word it, in this order: most; OpenAI, for reasoning models; Azure; DeepSeek; Qwen; OpenRouter; xAI. */
 const FILTERED = new RegExp(
@@ -76,11 +76,11 @@ const FILTERED = new RegExp(
 );
 /** What OpenAI says if a reasoning model runs out of tokens before it answers. */
 const UNFINISHED = /could not finish the message because max_tokens/i;
-/** The codes of Groq for a call that its model wrote wrongly, and for JSON that does not match the schema. */
+/** The codes of Groq for a malformed tool call, and for JSON that does not match the schema. */
 const MALFORMED = /\b(tool_use_failed|json_validate_failed)\b/;
 /** The codes of OpenAI and of Kimi for an empty account, with status 429 or 403. */
 const UNPAID: readonly string[] = ["insufficient_quota", "exceeded_current_quota_error"];
-/** What OpenAI and DeepSeek say if a tool's name or description, or the list of tools, is too long: no conversation would pass. */
+/** What OpenAI and DeepSeek say if a tool's name or description, or the list of tools, is too long: every conversation would be refused. */
 const INVALID_TOOL = /invalid 'tools['[]/i;
 
 /** Not for attempts that the caller or the timeout ended. */
@@ -115,7 +115,7 @@ export function translateEndpointError(error: unknown, endpoint: Endpoint): Endp
   );
 }
 
-/** Whether an answer came, began or was withheld without token counts that can be read: its server may charge for it. */
+/** Whether the server may charge for an answer whose token counts cannot be read: one that arrived, began or was withheld. */
 export function mayBeCharged(error: unknown): boolean {
   const noAnswer = noAnswerIn(answerBodyOf(error));
   if (noAnswer) return noAnswer.usage === undefined;
@@ -133,7 +133,7 @@ export function mayBeCharged(error: unknown): boolean {
   return (Array.isArray(choices) && choices.length > 0) || withheldFault(response) !== undefined;
 }
 
-/** The body, parsed, of an answer with status 200 that is not a completion. */
+/** The parsed body of a 200 response that is not a completion. */
 function answerBodyOf(error: unknown): unknown {
   if (InvalidResponseDataError.isInstance(error)) return error.data;
   return APICallError.isInstance(error) && error.statusCode === 200
@@ -160,7 +160,10 @@ function errorResponseOf({ statusCode: status, message, responseBody, cause }: A
     const reason = serverMessage ?? (isHtml(text) ? "an HTML page" : text || message);
     return { status, message: reason, ...(typeof code === "string" && { code }) };
   }
-  if (serverMessage !== undefined) return { status: typeof code === "number" ? code : 500, message: serverMessage };
+  const own = typeof code === "string" && { code };
+  if (serverMessage !== undefined) {
+    return { status: typeof code === "number" ? code : 500, message: serverMessage, ...own };
+  }
   // The connection was lost mid-body, or the body is not a completion.
   return { status: responseBody === undefined ? undefined : 200, message: responseBody ?? innermostMessage(cause) };
 }

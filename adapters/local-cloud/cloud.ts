@@ -11,7 +11,7 @@
  *     <directory>/owner               the owner's pid
  *     <directory>/credentials.json    the keys
  *
- * The directory contains secret keys: only the user who made it can access it, except on Windows, where file modes have no effect.
+ * The directory contains secret keys: only the user who created it can access it, except on Windows, where file modes have no effect.
  */
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";

@@ -110,7 +110,7 @@ function addMine(program: Command): void {
     .option("--train", "ask the training questions")
     .option(
       "--suite <name>",
-      "ask the questions of a file, <file>.jsonl, or of a suite of the run or recipe that reads one",
+      "ask the questions of a file, <file>.jsonl, or of a suite of the run or recipe whose questions come from a file",
     )
     .addOption(
       new Option("--below <share>", "write the questions whose share of correct answers is below this")

@@ -63,9 +63,10 @@ function addWorker(program: Command): void {
       "rollout,train",
     )
     .addOption(
-      new Option("--port <n>", "port that other workers and an app call; 0, the default, takes a free one").argParser(
-        port("--port"),
-      ),
+      new Option(
+        "--port <n>",
+        "port that other workers and apps connect to; 0, the default, takes a free one",
+      ).argParser(port("--port")),
     )
     .option("--host <address>", "address to listen on, which the other workers and an app must reach", "127.0.0.1")
     .option("--url <url>", "URL that callers use instead, if the worker is behind a proxy")

@@ -52,7 +52,7 @@ function addTrack(program: Command): void {
   const names = TrackerName.options.join(", ");
   program
     .command("track")
-    .description("send a run's metrics to trackers: all that they do not have yet")
+    .description("send a run's metrics to trackers, except those that they already have")
     .addArgument(runArgument())
     .addOption(
       new Option("--to <list>", `comma-separated: ${names}; by default those of the run's config`).argParser(

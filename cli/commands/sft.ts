@@ -73,7 +73,7 @@ function addTrainingOptions(command: Command): void {
       ),
     )
     .addOption(
-      new Option("--batch-tokens <n>", "minimum tokens of one step, which takes whole demonstrations")
+      new Option("--batch-tokens <n>", "minimum number of tokens per step; demonstrations are never split")
         .argParser(positiveInteger("--batch-tokens"))
         .default(1024),
     )

@@ -34,7 +34,7 @@ const TURN_DIVISOR = 4;
 const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 export async function planServing(target: string, set: readonly string[]): Promise<PlannedServing> {
-  // Requests that set no temperature are sampled at those of training.
+  // A request that sets no temperature is sampled at its agent's training temperature.
   const reads = (path: string) => path.endsWith("temperature") || path === "limits.turnSeconds";
   refuseSettingsOfRuns("serve", set, { reads });
   const run = findTrainedRun(target);
@@ -57,7 +57,9 @@ export async function planServing(target: string, set: readonly string[]): Promi
   const elsewhere = Object.keys(team.agents).filter((name) => isEndpointPolicy(team.agents[name]?.policy ?? ""));
   return {
     config,
-    notes: elsewhere.map((name) => `agent '${name}' is behind an API: the app calls that API directly`),
+    notes: elsewhere.map(
+      (name) => `agent '${name}' is not served, since it is behind an API: the app calls that API directly`,
+    ),
   };
 }
 

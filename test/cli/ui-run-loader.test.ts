@@ -1,6 +1,6 @@
 /**
- * @file The page of a run loads new steps and the newest known one as the run grows, and repeats failed loads; which changes make it, or a step's
- * page, load again.
+ * @file A run's page loads only new steps and the newest known one, and retries failed loads. Also: which changes reload the pages of a run, a step
+ * and the evaluations.
  */
 import { expect, test } from "vitest";
 import { evaluationsRevisionOf, RunLoader, revisionOf, stepRevisionOf } from "../../ui/app/run-loader.ts";
@@ -82,7 +82,7 @@ test("a revision that arrives during a load is loaded after it", async () => {
   expect(asked).toEqual(["/api/runs/tiny?from=0", "/api/runs/tiny?from=3"]);
 });
 
-test("a load that failed is repeated until it succeeds, although no other revision arrives", async () => {
+test("a failed load is retried until it succeeds, even if no new revision arrives", async () => {
   const { read } = growingRun();
   const answers = ["no-server", "store-unreachable"];
   const failing = async (path: string) => {
@@ -95,7 +95,7 @@ test("a load that failed is repeated until it succeeds, although no other revisi
   expect(shown).toEqual(["no-server", "store-unreachable", "tiny"]);
 });
 
-test("a load that fails leaves the run that is shown as it is, and is repeated", async () => {
+test("a failed load leaves the displayed run unchanged, and is retried", async () => {
   const { close, read } = growingRun();
   let isAway = false;
   const failing = async (path: string) => {

@@ -16,7 +16,7 @@ test("a setting that only training reads is refused in the team file", async () 
   );
 });
 
-test("a recipe's name in the team file that is also that of a folder with a recipe is refused", async () => {
+test("a recipe's name in the team file is refused if a folder of that name has a recipe too", async () => {
   const file = join(folder, "shared-name.json");
   writeFileSync(file, JSON.stringify({ recipe: "atlas", agent: "main" }));
   mkdirSync(join(folder, "atlas"));

@@ -1,4 +1,4 @@
-/** @file An array that cannot be allocated fails one call of a sampler and leaves what the sampler has cached as it was. */
+/** @file A failed array allocation fails one call of a sampler and leaves the sampler's caches unchanged. */
 import { afterEach, expect, test, vi } from "vitest";
 import type { Feeds, GraphSession } from "../../engine/compiled/graph-session.ts";
 import { cacheNames } from "../../engine/compiled/graphs/extend.ts";
@@ -82,7 +82,7 @@ test("a decode whose mask cannot be widened does not change the mask of the next
   expect(Array.from(mask?.data as Float32Array)).toEqual([2, 3].flatMap(row).map(Math.fround));
 });
 
-test("the prefix cache has no distribution that it could not store", () => {
+test("the prefix cache has no entry for a distribution that it failed to store", () => {
   const cache = new PrefixCache(4096);
   const row = new Float32Array(4096).fill(1);
   failAllocation(1);

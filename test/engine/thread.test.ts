@@ -1,4 +1,4 @@
-/** @file The engine's threads and lanes: neither a wider cache nor more lanes change any bits. Also: how engines are opened by name, and what is refused. */
+/** @file The engine's threads and lanes: samples are bit-identical whatever the width of the cache and the number of lanes. Also: how engines are opened by name, and what is refused. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { EngineOptions, SampleRequest } from "../../core/ports.ts";
 import { compiledEngine } from "../../engine/compiled/engine.ts";
@@ -9,7 +9,7 @@ import { OPTIONS, TINY, tinyCheckpoint } from "./tiny.ts";
 
 const AT_1 = { temperature: 1, topP: 1, topK: 0 };
 
-test("a sequence has the same bits whether the cache is narrow or its neighbor made it wide", async () => {
+test("a sample is bit-identical whether the cache is narrow or a neighboring sequence has widened it", async () => {
   const request: SampleRequest = {
     sequence: "short",
     tokens: [1, 2, 3],
@@ -32,7 +32,7 @@ test("a sequence has the same bits whether the cache is narrow or its neighbor m
   await sampler.close();
 });
 
-test("sequences have the same bits on one lane as on three", async () => {
+test("samples are bit-identical on one lane and on three", async () => {
   const ask = async (threads: number) => {
     const sampler = await compiledEngine.openSampler(tinyCheckpoint(), { ...OPTIONS, threads });
     const samples = await Promise.all(
@@ -56,7 +56,7 @@ test("work is assigned evenly, each sequence once", () => {
   expect(assignToLanes([1], 3)).toEqual([[0], [], []]);
 });
 
-test("if a lane does not open, those that do are closed, later ones too", async () => {
+test("if one lane fails to open, every other lane is closed, even one that opens later", async () => {
   const closed: string[] = [];
   const lane = (name: string) => ({ close: async () => void closed.push(name) });
   let openLate = () => {};
@@ -158,7 +158,7 @@ test("a vocabulary that the tracer would mistake for a variable length is refuse
   await trainer.close();
 });
 
-test("a call whose body cannot be copied to the thread throws, and leaves no open call with a time limit", () => {
+test("a call whose body cannot be copied to the thread throws, and leaves no timer running", () => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const thread = new EngineThread();

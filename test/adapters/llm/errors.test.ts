@@ -35,6 +35,7 @@ test.each<[boolean, string, object]>([
   [true, "in the middle of a choice", { error: upstream, choices: [{ text: "The" }] }],
   [true, "that withholds an answer", { error: { code: 400, message: unfinished } }],
   [true, "that withholds an answer, with another code", { error: { code: 502, message: unfinished } }],
+  [true, "with the code of an answer that is withheld", { error: { code: "tool_use_failed", message: "failed" } }],
   [true, "that quotes how the provider withholds one", { error: { ...failed, metadata: { raw: "tool_use_failed" } } }],
 ])("an error with status 200 may be charged if an answer was begun (%s): %s", (charged, _, body) => {
   const call = { url: "http://a.test", requestBodyValues: {}, statusCode: 200, responseBody: JSON.stringify(body) };

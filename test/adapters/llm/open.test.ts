@@ -177,6 +177,11 @@ test.each<[string, Reply, RegExp]>([
   ["401", fails(401, "bad key"), /refused the call: check the key in A_KEY \(HTTP 401: bad key\)/],
   ["402", fails(402, "no credits"), /requires payment: top up the account/],
   ["an exhausted quota", fails(429, "quota", "insufficient_quota"), /requires payment/],
+  [
+    "a gateway's report of an exhausted quota, with status 200",
+    json(200, { error: { code: "insufficient_quota", message: "quota" } }),
+    /requires payment/,
+  ],
   ["404", fails(404, "no model"), /does not exist: check the model's name and the base URL/],
   ["400", fails(400, "temperature must be 1"), /refused the request \(HTTP 400: temperature must be 1\)/],
   ["FastAPI's error format", json(422, { detail: [{ msg: "field required" }] }), /HTTP 422: .*field required/],
