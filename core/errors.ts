@@ -92,13 +92,14 @@ export function isMgrpoError(error: unknown, ...codes: ErrorCode[]): error is Mg
   return codes.length === 0 || codes.includes((error as MgrpoError).code);
 }
 
-/** The message of an error; for anything else that was thrown, the value as text: an object as JSON, where it can be. */
+/** The message of an error; for anything else that was thrown, such as an error of a vm's context, the value as text: a plain object as JSON. */
 export function errorText(error: unknown): string {
   if (error instanceof Error) return error.message;
   try {
-    return typeof error === "object" ? JSON.stringify(error) : String(error);
+    const text = String(error);
+    return text === "[object Object]" ? JSON.stringify(error) : text;
   } catch {
-    return String(error);
+    return "an object that has no text";
   }
 }
 
