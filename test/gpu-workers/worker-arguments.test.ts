@@ -11,7 +11,7 @@ test.each(["--fleet main --roles eval", "--fleet main --run r", "--run r"])("%s 
   expect(stderr).toMatch(/"code":"config-invalid".*with --run and --agent, or a fleet of the deployment, with --fleet/);
 });
 
-test("a URL with a query is refused: the paths of calls would become part of it", () => {
+test("a URL with a query is refused: the paths of calls would end up in the query", () => {
   const given = "--run r --agent main --url http://proxy.lan/?x=1";
   const command = [fileURLToPath(builtModule("gpu-workers/worker")), ...given.split(" ")];
   const { stderr } = spawnSync(process.execPath, command, { encoding: "utf8" });
